@@ -1,0 +1,228 @@
+"""Automation and trigger: what is to be done, and the standing instructions that start it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any, Literal, NewType
+
+from nightporter.clock import Instant, micros
+
+AutomationId = NewType("AutomationId", str)
+TriggerId = NewType("TriggerId", str)
+"""`automation id/name`; the name is the kind unless the definition gives another."""
+
+
+class Overlap(StrEnum):
+    """What a firing does while another run of the automation is going."""
+
+    SKIP = "skip"
+    QUEUE = "queue"
+    PARALLEL = "parallel"
+    REPLACE = "replace"
+
+
+SourceOfTruth = Literal["file", "store", "code"]
+ScheduleKind = Literal["cron", "every", "at"]
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When: what was written, in which zone. `rules.schedule.parse` checks it and is how one is made."""
+
+    kind: ScheduleKind
+    expression: str
+    """As written: `0 9 * * mon-fri`, `15m`, `2026-11-03T09:00`."""
+    timezone: str
+    """An IANA name."""
+    anchor: Instant | None = None
+    """`every` only: the instant its grid is counted from."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerSpec:
+    """One entry of `triggers:`."""
+
+    name: str
+    kind: str
+    """`clock`, `manual` or `call`."""
+    schedule: Schedule | None = None
+    """Clock triggers only. An `every` without an anchor is anchored where it is stored."""
+    enabled: bool = True
+    overlap: Overlap | None = None
+    """None takes the kind's default: skip for clock, parallel for arrivals that cannot come again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What runs: a runner's kind and its config."""
+
+    kind: str
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where a result goes. `on` lists the outcomes that are carried there."""
+
+    name: str
+    """Unique within the automation."""
+    kind: str
+    config: Mapping[str, Any] = field(default_factory=dict)
+    on: frozenset[str] = frozenset({"report", "action", "needs_you", "failed"})
+    best_effort: bool = False
+    """Give up without a notice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of an automation; None means none."""
+
+    per_hour: int | None = 120
+    queued: int | None = 100
+    concurrent: int | None = 4
+    timeout: timedelta | None = timedelta(minutes=5)
+    output: int = 1_000_000
+    """Bytes of output kept; what is beyond is cut and said so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """When a failed attempt is tried again."""
+
+    attempts: int = 3
+    delays: tuple[timedelta, ...] = (timedelta(seconds=30), timedelta(seconds=60), timedelta(minutes=5))
+    """Before attempt 2, 3, ...; the last one repeats."""
+    on: frozenset[str] = frozenset({"transient"})
+    """`transient` always makes sense; `nonzero_exit` and `exception` must be declared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What a person wrote, complete with its defaults. Frozen; an edit is a new version."""
+
+    name: str
+    target: Target
+    triggers: tuple[TriggerSpec, ...] = ()
+    """Clock triggers and named others; `manual` and `call` always exist and need not be listed."""
+    timezone: str = "UTC"
+    description: str = ""
+    owner: str = ""
+    workspace: str = "default"
+    limits: Limits = Limits()
+    retry: Retry = Retry()
+    cooldown: timedelta = timedelta(0)
+    priority: int = 50
+    idempotent: bool = False
+    """Repeating an attempt that may have acted is safe."""
+    on_crash: Literal["retry", "review"] | None = None
+    """None: retry where nothing can have happened or `idempotent` is declared, review otherwise."""
+    expires: Instant | None = None
+    deliver: tuple[Destination, ...] = ()
+
+    def as_json(self) -> str:
+        """Canonical JSON, stable enough to hash; durations in seconds, instants in microseconds."""
+        return json.dumps(_plain(self), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+    @staticmethod
+    @lru_cache(maxsize=4096)
+    def from_json(text: str) -> Definition:
+        """The inverse of `as_json`. Raises ValueError, KeyError or TypeError when it is not one."""
+        raw = json.loads(text)
+        limits = dict(raw["limits"])
+        limits["timeout"] = _seconds(limits["timeout"])
+        retry = raw["retry"]
+        return Definition(
+            **{key: raw[key] for key in ("name", "timezone", "description", "owner", "workspace", "priority",
+                                         "idempotent", "on_crash")},
+            target=Target(raw["target"]["kind"], raw["target"]["config"]),
+            triggers=tuple(
+                TriggerSpec(
+                    name=t["name"], kind=t["kind"], enabled=t["enabled"],
+                    overlap=Overlap(t["overlap"]) if t["overlap"] else None,
+                    schedule=Schedule(**t["schedule"]) if t["schedule"] else None,
+                )
+                for t in raw["triggers"]
+            ),
+            limits=Limits(**limits),
+            retry=Retry(
+                attempts=retry["attempts"],
+                delays=tuple(timedelta(seconds=s) for s in retry["delays"]),
+                on=frozenset(retry["on"]),
+            ),
+            cooldown=timedelta(seconds=raw["cooldown"]),
+            expires=None if raw["expires"] is None else Instant(raw["expires"]),
+            deliver=tuple(
+                Destination(d["name"], d["kind"], d["config"], frozenset(d["on"]), d["best_effort"])
+                for d in raw["deliver"]
+            ),
+        )
+
+
+def _seconds(value: float | None) -> timedelta | None:
+    return None if value is None else timedelta(seconds=value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, timedelta):
+        return micros(value) / 1_000_000
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (set, frozenset)):
+        return sorted(_plain(item) for item in value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What admission needs of a definition, resolved for one trigger and stored beside it as JSON."""
+
+    overlap: Overlap
+    per_hour: int | None
+    queued: int | None
+    cooldown: int
+    """Microseconds; 0 is none."""
+    expires: int | None
+    priority: int
+    attempts: int
+    runner: str
+    once: bool = False
+    """A one-shot: its automation is completed once it has an outcome."""
+
+    def as_json(self) -> str:
+        return json.dumps([getattr(self, name) for name in self.__slots__], separators=(",", ":"))
+
+    @staticmethod
+    @lru_cache(maxsize=4096)
+    def from_json(text: str) -> Policy:
+        overlap, *rest = json.loads(text)
+        return Policy(Overlap(overlap), *rest)
+
+
+REPEATING_KINDS = frozenset({"clock"})
+"""Kinds that come again by themselves: they skip while a run is going. Others cannot come again."""
+
+
+def policy_of(definition: Definition, trigger: TriggerSpec) -> Policy:
+    """The admission policy of one trigger of a definition."""
+    default = Overlap.SKIP if trigger.kind in REPEATING_KINDS else Overlap.PARALLEL
+    clocks = [t for t in definition.triggers if t.kind == "clock" and t.enabled]
+    return Policy(
+        overlap=trigger.overlap or default,
+        per_hour=definition.limits.per_hour,
+        queued=definition.limits.queued,
+        cooldown=micros(definition.cooldown),
+        expires=definition.expires,
+        priority=definition.priority,
+        attempts=definition.retry.attempts,
+        runner=definition.target.kind,
+        once=len(clocks) == 1 and trigger.schedule is not None and trigger.schedule.kind == "at",
+    )
