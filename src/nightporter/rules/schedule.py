@@ -1,0 +1,180 @@
+"""When a schedule is due: the one door to cron, every and at.
+
+Preview, arming and firing all ask here, so that they cannot disagree. Results are a function of the schedule and
+of the pinned time zone database (`zones.TZDATA`); nothing reads a clock. A schedule that `parse` would refuse is
+refused by every function here with the same BadSchedule.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Final, assert_never
+
+from nightporter.clock import DAY, SECOND, Instant, instant, micros
+from nightporter.errors import BadSchedule
+from nightporter.rules.cron import parse_cron
+from nightporter.rules.durations import parse_duration
+from nightporter.rules.sentences import at_sentence, cron_sentence, every_sentence
+from nightporter.rules.slots import AtSlot, CronSlots, EverySlots
+from nightporter.rules.zones import first_pass, zone
+from nightporter.words.automation import Schedule, ScheduleKind
+
+SHORTEST: Final = SECOND
+"""The shortest `every`, in microseconds."""
+LONGEST: Final = 365 * DAY
+"""The longest `every`, in microseconds."""
+
+_LOCAL_TIME: Final = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?"
+    r"\s*(Z|[+-][0-9]{2}(?::?[0-9]{2})?)?",
+    re.IGNORECASE,
+)
+
+
+def parse(kind: ScheduleKind, expression: str, timezone: str, *, anchor: Instant | None = None) -> Schedule:
+    """Check what was written and make a schedule of it. Raises BadSchedule with what, why and next.
+
+    `anchor` belongs to `every`; without one its grid is counted from the epoch. A one-shot in the past is a
+    valid schedule that has no next slot.
+    """
+    if anchor is not None and kind != "every":
+        raise BadSchedule(
+            f"{kind} takes no anchor", why="only a fixed interval is counted from one", next="leave the anchor out"
+        )
+    schedule = Schedule(kind, " ".join(expression.split()), timezone.strip(), anchor)
+    _slots(schedule.kind, schedule.expression, schedule.timezone, schedule.anchor)
+    return schedule
+
+
+def next_due(schedule: Schedule, after: Instant) -> Instant | None:
+    """The first slot strictly after `after`; None when the schedule is exhausted."""
+    return _slots(schedule.kind, schedule.expression, schedule.timezone, schedule.anchor).next(after)
+
+
+def previous_due(schedule: Schedule, before: Instant) -> Instant | None:
+    """The last slot at or before `before`; None when there is none (cron: within a hundred years)."""
+    return _slots(schedule.kind, schedule.expression, schedule.timezone, schedule.anchor).previous(before)
+
+
+def slots_between(schedule: Schedule, after: Instant, until: Instant) -> Iterator[Instant]:
+    """The slots strictly after `after` and at or before `until`, ascending."""
+    slots = _slots(schedule.kind, schedule.expression, schedule.timezone, schedule.anchor)
+    slot = slots.next(after)
+    while slot is not None and slot <= until:
+        yield slot
+        slot = slots.next(slot)
+
+
+def count_between(schedule: Schedule, after: Instant, until: Instant, *, cap: int = 480) -> tuple[int, bool]:
+    """How many slots lie strictly after `after` and at or before `until`, and whether the number is exact.
+
+    A number that reached `cap` with more to come is the cap, not exact. A fixed interval is not enumerated and
+    always exact, however large.
+    """
+    slots = _slots(schedule.kind, schedule.expression, schedule.timezone, schedule.anchor)
+    if isinstance(slots, EverySlots):
+        return slots.count(after, until), True
+    count, slot = 0, slots.next(after)
+    while slot is not None and slot <= until:
+        if count == cap:
+            return cap, False
+        count += 1
+        slot = slots.next(slot)
+    return count, True
+
+
+def sentence(schedule: Schedule) -> str:
+    """The schedule in one plain sentence, with its zone."""
+    match schedule.kind:
+        case "cron":
+            return cron_sentence(parse_cron(schedule.expression), schedule.timezone)
+        case "every":
+            return every_sentence(parse_duration(schedule.expression), schedule.anchor, zone(schedule.timezone))
+        case "at":
+            return at_sentence(_at(schedule.expression, schedule.timezone), zone(schedule.timezone))
+    assert_never(schedule.kind)
+
+
+@lru_cache(maxsize=16_384)
+def _slots(
+    kind: ScheduleKind, expression: str, timezone: str, anchor: Instant | None
+) -> CronSlots | EverySlots | AtSlot:
+    zone(timezone)
+    match kind:
+        case "cron":
+            return CronSlots(parse_cron(expression), timezone)
+        case "every":
+            return EverySlots(_period(expression), anchor or 0)
+        case "at":
+            return AtSlot(_at(expression, timezone))
+    assert_never(kind)
+
+
+def _period(expression: str) -> int:
+    if re.fullmatch(r"(?:\S+ ){4,5}\S+|@[a-z]+", expression) and re.match(r"[0-9*@]", expression):
+        raise BadSchedule(
+            f"{expression!r} is not an interval", why="it looks like a cron expression", next="write it as cron"
+        )
+    period = micros(parse_duration(expression))
+    if not SHORTEST <= period <= LONGEST:
+        raise BadSchedule(
+            f"an interval of {expression} is too {'short' if period < SHORTEST else 'long'}",
+            why="an interval goes from 1s to 365d",
+            next="write a longer one" if period < SHORTEST else "for something rarer use cron or at",
+        )
+    return period
+
+
+def _at(expression: str, timezone: str) -> Instant:
+    """The instant of a one-shot: its own offset wins over the zone, a missing local time is the next valid one."""
+    match = _LOCAL_TIME.fullmatch(expression)
+    if match is None:
+        raise _not_an_instant(expression)
+    year, month, day, hour, minute, second, fraction, offset = match.groups()
+    # 24:00 is the midnight at the end of the day.
+    midnight = (hour, minute, int(second or 0), int(fraction or 0)) == ("24", "00", 0, 0)
+    try:
+        local = datetime(
+            int(year), int(month), int(day), 0 if midnight else int(hour), int(minute), int(second or 0),
+            int((fraction or "0").ljust(6, "0")), tzinfo=UTC,
+        ) + timedelta(days=midnight)
+        shift = _shift(offset)
+    except (ValueError, OverflowError) as problem:
+        raise BadSchedule(
+            f"{expression!r} is not a time that exists", why=str(problem), next="write a date such as 2026-11-03T09:00"
+        ) from problem
+    wall = instant(local)
+    if shift is not None:
+        return Instant(wall - micros(shift))
+    return Instant(first_pass(timezone, wall // SECOND) * SECOND + wall % SECOND)
+
+
+def _shift(offset: str | None) -> timedelta | None:
+    if offset is None:
+        return None
+    if offset in "Zz":
+        return timedelta(0)
+    digits = offset[1:].replace(":", "").ljust(4, "0")
+    hours, minutes = int(digits[:2]), int(digits[2:])
+    if hours > 23 or minutes > 59:
+        raise ValueError(f"the offset {offset} is not within a day")
+    return timedelta(hours=hours, minutes=minutes) * (-1 if offset[0] == "-" else 1)
+
+
+def _not_an_instant(expression: str) -> BadSchedule:
+    shown = expression[:60]
+    what = f"{shown!r} is not an instant" if shown else "the instant is empty"
+    try:
+        parse_duration(expression.removeprefix("in "))
+    except BadSchedule:
+        return BadSchedule(
+            what, why="a one-shot needs a date and a time of day", next="write it like 2026-11-03T09:00"
+        )
+    return BadSchedule(
+        what,
+        why="a duration says how long, not when",
+        next="to repeat, write it as every; for once, write the instant like 2026-11-03T09:00",
+    )
