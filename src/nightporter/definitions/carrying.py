@@ -1,0 +1,137 @@
+"""`target:` and `deliver:`: what runs, and where its result goes. The kinds themselves check their configs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any, Final
+
+from nightporter.definitions import grammar
+from nightporter.definitions.entry import Entry, entry_of
+from nightporter.definitions.front_matter import Page
+from nightporter.definitions.triggers import name_of
+from nightporter.definitions.written import (
+    Entries,
+    Items,
+    Place,
+    Value,
+    bad,
+    choices_of,
+    flag_of,
+    misread,
+    plain,
+    wrong_type,
+)
+from nightporter.errors import BadInput
+from nightporter.words import Destination, Target
+
+Check = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""Takes a config as written and returns it complete. Raises BadInput."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """The kinds of targets and destinations there are, and what checks their configs."""
+
+    targets: Mapping[str, Check]
+    destinations: Mapping[str, Check]
+
+    @staticmethod
+    def shipped() -> Checks:
+        """Those that come with the program."""
+        from nightporter import destinations, runners
+
+        return Checks(runners.checks(), destinations.checks())
+
+
+OUTCOMES: Final = ("report", "action", "needs_you", "failed")
+_IN_CODE: Final = "function"
+
+
+def target_of(root: Entries, page: Page, checks: Checks, folder: PurePath) -> Target:
+    """What runs. A text below the front matter is what `echo` answers with."""
+    written = root.get("target")
+    if written is None:
+        if not page.body:
+            raise bad(Place(1, 1), "nothing is said to run", why="there is no `target` and no text below the keys",
+                      next="write for example `target: {script: ./report.sh}`")
+        return Target("echo", _checked(checks.targets["echo"], {"text": page.body}, page.body_place, {}))
+    kinds = [kind for kind in checks.targets if kind != _IN_CODE]
+    if isinstance(written, Entries) and _IN_CODE in written.values:
+        raise bad(written.keys[_IN_CODE], "a `function` is given in code and cannot be named in a file",
+                  next="write `python: package.module:function`")
+    entry = entry_of("target", written, kinds, grammar.NOT_YET_TARGETS)
+    config = _config(entry, grammar.TARGET_KEYS)
+    if page.body:
+        if entry.kind != "echo" or "text" in config:
+            raise bad(page.body_place, f"the text below the keys is not used by the target `{entry.kind}`",
+                      next="move it to `description`, or remove it")
+        config["text"] = page.body
+    if entry.kind == "script":
+        config = _from_folder(config, folder)
+    return Target(entry.kind, _checked(checks.targets[entry.kind], config, entry.place, entry.options.keys))
+
+
+def destinations_of(root: Entries, checks: Checks) -> tuple[Destination, ...]:
+    """Where results go; to the inbox when nothing is said."""
+    written = root.get("deliver")
+    if written is None:
+        return (Destination("announce", "announce"),)
+    items = written.items if isinstance(written, Items) else (written,)
+    if not items:
+        raise wrong_type("deliver", written, "at least one destination", next="write `deliver: none` for none")
+    found: dict[str, Place] = {}
+    destinations: list[Destination] = []
+    for item in items:
+        destination, place = _destination(item, checks)
+        if destination.name in found:
+            raise bad(
+                place, f"two destinations have the name `{destination.name}`",
+                why=f"the other one is in line {found[destination.name].line}; without a name it is the kind",
+                next="give this one a name: `name: copy`",
+            )
+        if destination.kind == "none" and len(items) > 1:
+            raise bad(place, "`none` stands beside other destinations", next="remove it, or the others")
+        found[destination.name] = place
+        destinations.append(destination)
+    return tuple(destinations)
+
+
+def _destination(item: Value, checks: Checks) -> tuple[Destination, Place]:
+    entry = entry_of("deliver", item, tuple(checks.destinations), grammar.NOT_YET_DESTINATIONS)
+    own = grammar.DESTINATION_KEYS.get(entry.kind)
+    if own is not None:
+        grammar.check_keys(entry.options, (*grammar.DELIVER_OPTIONS, *own), f"in `{entry.kind}`",
+                           grammar.NOT_YET_DELIVER_KEYS)
+    name, on, best_effort = (entry.options.get(key) for key in grammar.DELIVER_OPTIONS)
+    config = {key: plain(value) for key, value in entry.options.without(*grammar.DELIVER_OPTIONS).values.items()}
+    checked = _checked(checks.destinations[entry.kind], config, entry.place, entry.options.keys)
+    destination = Destination(entry.kind if name is None else name_of(name), entry.kind, checked)
+    if on is not None or best_effort is not None:
+        destination = Destination(
+            destination.name, destination.kind, checked,
+            on=destination.on if on is None else choices_of("on", on, OUTCOMES),
+            best_effort=best_effort is not None and flag_of("best_effort", best_effort),
+        )
+    return destination, entry.options.keys.get("name", entry.place)
+
+
+def _config(entry: Entry, known: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+    own = known.get(entry.kind)
+    if own is not None:
+        grammar.check_keys(entry.options, own, f"in `{entry.kind}`", {})
+    return {key: plain(value) for key, value in entry.options.values.items()}
+
+
+def _checked(check: Check, config: Mapping[str, Any], place: Place, keys: Mapping[str, Place]) -> Mapping[str, Any]:
+    try:
+        return check(config)
+    except BadInput as error:
+        # A check knows no places; the key that its message names in backticks is the best one there is.
+        named = next((keys[word] for word in error.what.split("`")[1::2] if word in keys), place)
+        misread(named, error)
+
+
+def _from_folder(config: dict[str, Any], folder: PurePath) -> dict[str, Any]:
+    return config

@@ -1,0 +1,163 @@
+"""The keys a definition may have, place by place, and those that a later release brings.
+
+docs/definition.md explains every key and automation.schema.json offers it to editors; a test compares all three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from nightporter.definitions.written import Entries, bad, meant, unknown
+from nightporter.errors import NotYet
+
+KEYS: Final = (
+    "name", "description", "owner", "workspace", "timezone", "target", "when", "triggers", "overlap", "cooldown",
+    "limits", "retry", "priority", "idempotent", "on_crash", "expires", "deliver",
+)
+LIMITS: Final = ("per_hour", "queued", "concurrent", "timeout", "output")
+RETRY: Final = ("attempts", "delays", "on")
+
+SCHEDULES: Final = ("cron", "every", "at")
+TRIGGERS: Final = (*SCHEDULES, "manual", "call")
+TRIGGER_OPTIONS: Final = ("name", "enabled", "overlap")
+TRIGGER_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+    "cron": ("expression", "timezone", *TRIGGER_OPTIONS),
+    "every": ("expression", "timezone", "anchor", *TRIGGER_OPTIONS),
+    "at": ("expression", "timezone", *TRIGGER_OPTIONS),
+    "manual": ("enabled", "overlap"),
+    "call": ("enabled", "overlap"),
+}
+DELIVER_OPTIONS: Final = ("name", "on", "best_effort")
+
+MAIN_WORD: Final[Mapping[str, str]] = {
+    "cron": "expression", "every": "expression", "at": "expression",
+    "script": "command", "python": "callable", "http": "url", "echo": "text",
+    "file": "path", "webhook": "url",
+}
+"""What the value of a kind's key means when it is not a map: `file: out.md` is `file: {path: out.md}`."""
+
+TARGET_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+    "script": ("command", "cwd", "environment", "secrets"),
+    "python": ("callable", "arguments", "path"),
+    "http": ("url", "method", "headers", "json", "body", "allow_hosts"),
+    "echo": ("text",),
+    "noop": (),
+}
+DESTINATION_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+    "file": ("path", "format"),
+    "webhook": ("url", "secret", "unsigned", "allow_hosts", "flat"),
+    "announce": (),
+    "silent": (),
+    "none": (),
+}
+
+_GUARDS = {
+    "if": "a free look before anything is spent",
+    "missed": "a policy for slots that passed while nothing ran; now they leave one line and nothing runs",
+    "exclude": "dates on which a schedule does not fire",
+    "start": "a first day for a schedule",
+    "end": "a last day for a schedule; `expires` ends the whole automation now",
+    "max_runs": "a number of runs after which a schedule ends",
+    "threshold": "a run for every Nth event only",
+    "coalesce": "a burst of events made into one run",
+    "quiet_hours": "hours in which nothing is to be heard",
+    "exact": "a schedule that is not staggered; none is staggered now",
+    "expect": "an alarm for what did not come, and a form for what a model answers",
+    "inputs": "fixed values for a trigger's prompt",
+    "payload": "a form that a payload must have",
+    "allow_frequent": "a way below the floor for work that costs money; nothing has that floor now",
+}
+_MONEY = {
+    "monthly_cost": "a ceiling on the money of a month",
+    "cost_per_run": "a ceiling on the money of one run",
+    "tool_calls": "a ceiling on a model's tool calls",
+    "tokens": "a ceiling on a model's tokens",
+}
+
+NOT_YET: Final[Mapping[str, str]] = {
+    **_GUARDS,
+    **_MONEY,
+    "permissions": "a profile of what a run may do",
+    "claims": "resources that only one run may hold",
+    "session": "a conversation that runs share",
+    "yields": "work that steps back when a person is there",
+    "model": "the model that an agent thinks with",
+    "tools": "the tools an agent may use",
+    "mcp": "servers an agent may use",
+    "memory": "what an automation remembers from run to run",
+    "persist_memory": "what an automation remembers from run to run",
+    "standing_orders": "documents an agent works by",
+    "alerts": "a place of its own for failures; the inbox has every dead letter now",
+    "tags": "words to find automations by",
+    "rrule": "schedules as calendars write them; a cron expression serves most of them now",
+}
+"""Keys of the whole definition."""
+NOT_YET_TRIGGERS: Final[Mapping[str, str]] = {
+    "rrule": NOT_YET["rrule"],
+    "webhook": "runs started by a POST; `nightporter run` and `porter.fire()` start one now",
+    "email": "runs started by a mail",
+    "file": "runs started by a new or changed file",
+    "event": "runs started by something on the bus",
+    "chain": "runs started by the end of another",
+    "recency": "runs started when the last success is too long ago",
+    "idle": "runs started when nobody is active",
+    "view": "runs started when a tile is looked at",
+    "heartbeat": "a beat with a checklist",
+    "monitor": "runs started by a changed value",
+    "feed": "runs started by a new item of a feed",
+    "ping": "runs started by a ping that did not come",
+}
+NOT_YET_TRIGGER_KEYS: Final = {**_GUARDS}
+NOT_YET_TARGETS: Final[Mapping[str, str]] = {
+    "agent": "work done by a model agent",
+    "cli_agent": "work done by an installed coding agent",
+    "workflow": "work in ordered steps",
+}
+NOT_YET_DESTINATIONS: Final[Mapping[str, str]] = {
+    "email": "results by mail",
+    "chat": "results in a chat",
+    "origin": "results where the request came from",
+}
+NOT_YET_DELIVER_KEYS: Final[Mapping[str, str]] = {
+    "done_only": "only what was done; `on:` chooses by outcome now",
+    "state_changes": "only when the state changes",
+    "quiet_hours": _GUARDS["quiet_hours"],
+}
+NOT_YET_LIMITS: Final = {**_MONEY, "inactive": "an end for work that says nothing for long"}
+
+_ELSEWHERE: Final[Mapping[str, str]] = {
+    **dict.fromkeys(LIMITS, "limits"),
+    **dict.fromkeys(("attempts", "delays"), "retry"),
+    **dict.fromkeys((*SCHEDULES, "manual", "call"), "triggers"),
+    **dict.fromkeys((*TARGET_KEYS, *NOT_YET_TARGETS), "target"),
+}
+
+
+def check_keys(entries: Entries, known: tuple[str, ...], what: str, later: Mapping[str, str]) -> None:
+    """Refuse keys that are not known here. Raises NotYet for those a later release brings, else BadDefinition."""
+    for key, place in entries.keys.items():
+        if key in known:
+            continue
+        if key in later:
+            raise not_yet(entries, key, later[key])
+        home = _ELSEWHERE.get(key) if known is KEYS else None
+        if home:
+            example = f"{home}: [{{{key}: ...}}]" if home == "triggers" else f"{home}: {{{key}: ...}}"
+            raise bad(place, f"`{key}` stands under `{home}`", next=f"write `{example}`")
+        if known is not KEYS and key in KEYS and not meant(key, known):
+            raise bad(place, f"`{key}` does not stand {what}", next="move it out, to the first column of the keys")
+        if not known:
+            raise bad(place, f"unknown key `{key}` {what}", next=f"nothing can stand {what}")
+        raise unknown(place, f"key {what}" if what else "key", key, known)
+
+
+def not_yet(entries: Entries, key: str, sentence: str) -> NotYet:
+    """The refusal of a key that a later release brings."""
+    place = entries.keys[key]
+    return NotYet(
+        f"`{key}` is not there yet",
+        why=f"a later release brings it: {sentence}",
+        next="remove it; ignoring it would make the file say what is not done",
+        line=place.line, column=place.column,
+    )

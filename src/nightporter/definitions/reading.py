@@ -1,0 +1,91 @@
+"""A definition file's text -> a Definition, complete with its defaults, or the error with its line and column."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import Any
+
+from nightporter.clock import Instant
+from nightporter.definitions import grammar
+from nightporter.definitions.carrying import Checks, destinations_of, target_of
+from nightporter.definitions.front_matter import Format, take_apart
+from nightporter.definitions.moments import end_of
+from nightporter.definitions.policy import cooldown_of, limits_of, retry_of
+from nightporter.definitions.triggers import NAME, Setting, as_name, name_of, overlap_of, timezone_of, triggers_of
+from nightporter.definitions.written import Entries, Place, bad, choice_of, flag_of, misread, text_of, whole_number_of
+from nightporter.errors import BadDefinition, BadSchedule
+from nightporter.words import Definition
+
+
+def read(
+    text: str, *, path: str = "", format: Format, default_timezone: str, now: Instant, checks: Checks | None = None
+) -> Definition:
+    """The definition in a file's text.
+
+    `path` names the file in errors, gives the default name, and its folder is where relative scripts are looked for.
+    `default_timezone` serves where none is written. `checks` are the kinds of targets and destinations there are;
+    None takes those that come with the program. Raises NotYet for what a later release brings, else BadDefinition;
+    both name line and column, from 1.
+    """
+    try:
+        return _read(text, path, format, default_timezone, now, checks or Checks.shipped())
+    except BadDefinition as error:
+        error.path = path
+        raise
+
+
+def _read(
+    text: str, path: str, format: Format, default_timezone: str, now: Instant, checks: Checks
+) -> Definition:
+    page = take_apart(text, format)
+    root = page.root
+    grammar.check_keys(root, grammar.KEYS, "", grammar.NOT_YET)
+    chosen: dict[str, Any] = {}
+    if (workspace := root.get("workspace")) is not None:
+        chosen["workspace"] = name_of(workspace)
+    if (limits := root.get("limits")) is not None:
+        chosen["limits"] = limits_of(limits)
+    if (retry := root.get("retry")) is not None:
+        chosen["retry"] = retry_of(retry)
+    if (cooldown := root.get("cooldown")) is not None:
+        chosen["cooldown"] = cooldown_of(cooldown)
+    if (priority := root.get("priority")) is not None:
+        chosen["priority"] = whole_number_of("priority", priority, least=0, most=100)
+    if (idempotent := root.get("idempotent")) is not None:
+        chosen["idempotent"] = flag_of("idempotent", idempotent)
+    if (on_crash := root.get("on_crash")) is not None:
+        chosen["on_crash"] = choice_of("on_crash", on_crash, ("retry", "review"))
+    for key in ("description", "owner"):
+        if (words := root.get(key)) is not None:
+            chosen[key] = text_of(key, words)
+    zone = root.get("timezone")
+    timezone = default_timezone if zone is None else timezone_of(zone)
+    if (expires := root.get("expires")) is not None:
+        try:
+            chosen["expires"] = end_of(text_of("expires", expires), timezone)
+        except BadSchedule as error:
+            misread(expires.place, error)
+    overlap = root.get("overlap")
+    setting = Setting(timezone, now, None if overlap is None else overlap_of(overlap))
+    return Definition(
+        name=_name(root, path),
+        target=target_of(root, page, checks, PurePath(path).parent),
+        triggers=triggers_of(root, setting),
+        timezone=timezone,
+        deliver=destinations_of(root, checks),
+        **chosen,
+    )
+
+
+def _name(root: Entries, path: str) -> str:
+    written = root.get("name")
+    if written is not None:
+        return name_of(written)
+    stem = PurePath(path).stem
+    if not NAME.fullmatch(stem):
+        raise bad(
+            Place(1, 1), f"{stem!r} cannot be the automation's name" if stem else "the automation has no name",
+            why="without `name:` it is the file's name, of small letters, digits and dashes",
+            next=f"write `name: {as_name(stem) or 'morning-brief'}`",
+        )
+    return stem

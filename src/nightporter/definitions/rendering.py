@@ -1,0 +1,162 @@
+"""A Definition -> the text of a file that reads as the same definition."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from datetime import timedelta
+from typing import Any, Final
+
+from nightporter.clock import rfc3339
+from nightporter.definitions.grammar import MAIN_WORD
+from nightporter.rules.durations import format_duration
+from nightporter.words import Definition, Destination, Limits, Retry, Schedule, TriggerSpec
+
+_PLAIN: Final = re.compile(r"[a-z][a-z0-9]*(?:[-_/ ][a-z0-9]+)*", re.IGNORECASE)
+_RESERVED: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n", "inf", "nan"})
+_UNPRINTABLE: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+
+
+def render(definition: Definition) -> str:
+    """Markdown with front matter. `read` of it, with any default zone, gives an equal definition.
+
+    What equals its default is left out, but for the zone, which is always written.
+    """
+    body = _body(definition)
+    keys = "".join(line + "\n" for line in _keys(definition, body))
+    return f"---\n{keys}---\n" + (body + "\n" if body else "")
+
+
+def _body(definition: Definition) -> str:
+    target = definition.target
+    text = target.config.get("text")
+    if target.kind != "echo" or set(target.config) != {"text"} or not isinstance(text, str):
+        return ""
+    unclean = text != text.strip() or "\r" in text or _UNPRINTABLE.search(text)
+    return "" if unclean else text
+
+
+def _keys(definition: Definition, body: str) -> Iterator[str]:
+    plain = Definition(definition.name, definition.target)
+    yield f"name: {_word(definition.name)}"
+    for key in ("description", "owner", "workspace"):
+        if getattr(definition, key) != getattr(plain, key):
+            yield f"{key}: {_word(getattr(definition, key))}"
+    yield f"timezone: {_word(definition.timezone)}"
+    if not body:
+        yield f"target: {_flow({definition.target.kind: dict(definition.target.config)})}"
+    when = _when(definition)
+    if when:
+        yield f"when: {_word(when)}"
+    elif definition.triggers:
+        yield "triggers:"
+        yield from (f"  - {_trigger(trigger, definition.timezone)}" for trigger in definition.triggers)
+    if definition.limits != plain.limits:
+        yield f"limits: {_flow(_changed(definition.limits, Limits()))}"
+    if definition.retry != plain.retry:
+        yield f"retry: {_flow(_changed(definition.retry, Retry()))}"
+    if definition.cooldown != plain.cooldown:
+        yield f"cooldown: {format_duration(definition.cooldown)}"
+    for key in ("priority", "idempotent", "on_crash"):
+        if getattr(definition, key) != getattr(plain, key):
+            yield f"{key}: {_flow(getattr(definition, key))}"
+    if definition.expires is not None:
+        yield f"expires: {_word(rfc3339(definition.expires) or '')}"
+    yield from _deliver(definition.deliver)
+
+
+def _when(definition: Definition) -> str | None:
+    """The short form of a single schedule that needs no option."""
+    if len(definition.triggers) != 1 or definition.triggers[0].schedule is None:
+        return None
+    schedule = definition.triggers[0].schedule
+    bare = TriggerSpec("clock", "clock", Schedule(schedule.kind, schedule.expression, definition.timezone))
+    if definition.triggers[0] != bare:
+        return None
+    return schedule.expression if schedule.kind == "cron" else f"{schedule.kind} {schedule.expression}"
+
+
+def _trigger(trigger: TriggerSpec, timezone: str) -> str:
+    options: dict[str, Any] = {}
+    kind = trigger.kind
+    schedule = trigger.schedule
+    if schedule is not None:
+        kind = schedule.kind
+        options["expression"] = schedule.expression
+        if schedule.timezone != timezone:
+            options["timezone"] = schedule.timezone
+        if schedule.anchor is not None:
+            options["anchor"] = rfc3339(schedule.anchor)
+        if trigger.name != "clock":
+            options["name"] = trigger.name
+    if not trigger.enabled:
+        options["enabled"] = False
+    if trigger.overlap is not None:
+        options["overlap"] = str(trigger.overlap)
+    return _entry(kind, options)
+
+
+def _deliver(destinations: tuple[Destination, ...]) -> Iterator[str]:
+    if destinations == (Destination("announce", "announce"),):
+        return
+    if not destinations:
+        yield "deliver: none"
+        return
+    yield "deliver:"
+    for destination in destinations:
+        plain = Destination(destination.name, destination.kind)
+        options: dict[str, Any] = dict(destination.config)
+        if destination.name != destination.kind:
+            options["name"] = destination.name
+        if destination.on != plain.on:
+            options["on"] = sorted(destination.on)
+        if destination.best_effort:
+            options["best_effort"] = True
+        yield f"  - {_entry(destination.kind, options)}"
+
+
+def _entry(kind: str, options: Mapping[str, Any]) -> str:
+    if not options:
+        return kind
+    main = MAIN_WORD.get(kind)
+    if main and list(options) == [main] and not isinstance(options[main], Mapping):
+        return f"{kind}: {_flow(options[main])}"
+    return f"{kind}: {_flow(options)}"
+
+
+def _changed(value: Limits | Retry, plain: Limits | Retry) -> dict[str, Any]:
+    return {
+        field.name: "none" if (chosen := getattr(value, field.name)) is None else chosen
+        for field in fields(value)
+        if getattr(value, field.name) != getattr(plain, field.name)
+    }
+
+
+def _flow(value: Any) -> str:
+    """A value on one line, as YAML."""
+    match value:
+        case Mapping():
+            return "{" + ", ".join(f"{_key(key)}: {_flow(item)}" for key, item in value.items()) + "}"
+        case frozenset():
+            return _flow(sorted(value))
+        case list() | tuple():
+            return "[" + ", ".join(_flow(item) for item in value) + "]"
+        case timedelta():
+            return format_duration(value)
+        case str():
+            return _word(value)
+        case _:
+            return json.dumps(value)
+
+
+def _key(text: str) -> str:
+    return text if text == "on" else _word(text)
+
+
+def _word(text: str) -> str:
+    if _PLAIN.fullmatch(text) and text.lower() not in _RESERVED:
+        return text
+    # JSON's quoted form is YAML's too, but for what YAML calls unprintable, which it wants escaped.
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found.group()):04x}", json.dumps(text, ensure_ascii=False))

@@ -1,0 +1,231 @@
+"""`when:` and `triggers:`: the standing instructions that start an automation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Final, NoReturn
+
+from nightporter.clock import Instant, micros
+from nightporter.definitions import grammar
+from nightporter.definitions.entry import Entry, entry_of
+from nightporter.definitions.moments import instant_of, shown
+from nightporter.definitions.plain_words import cron_form
+from nightporter.definitions.written import (
+    Entries,
+    Items,
+    Place,
+    Scalar,
+    Value,
+    bad,
+    choice_of,
+    flag_of,
+    misread,
+    text_of,
+    wrong_type,
+)
+from nightporter.errors import BadInput, BadSchedule, NotYet
+from nightporter.rules import durations, schedule, zones
+from nightporter.words import Overlap, Schedule, TriggerSpec
+from nightporter.words.automation import ScheduleKind
+
+NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+_RESERVED: Final = ("manual", "call")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What the rest of the definition says that a trigger depends on."""
+
+    timezone: str
+    now: Instant
+    overlap: Overlap | None
+
+
+def name_of(value: Value) -> str:
+    """The name of an automation, a trigger, a destination or a workspace."""
+    name = text_of("name", value)
+    if not NAME.fullmatch(name):
+        raise bad(value.place, f"{name[:70]!r} is not a name",
+                  why="a name has small letters, digits and dashes, 64 at most, and no dash at its start",
+                  next=f"write {as_name(name) or 'something like morning-brief'}")
+    return name
+
+
+def as_name(text: str) -> str:
+    """The nearest name to a text; may be empty."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:64].rstrip("-")
+
+
+def triggers_of(root: Entries, setting: Setting) -> tuple[TriggerSpec, ...]:
+    """The triggers of a definition, `when:` first. Those that merely exist (`manual`, `call`) are not listed."""
+    found: list[TriggerSpec] = []
+    places: list[Place] = []
+    when = root.get("when")
+    if when is not None:
+        found.append(TriggerSpec("clock", "clock", _when(when, setting), overlap=setting.overlap))
+        places.append(root.keys["when"])
+    listed = root.get("triggers")
+    if listed is not None:
+        if not isinstance(listed, Items):
+            raise wrong_type("triggers", listed, "a list", next='write `- cron: "0 9 * * *"` below it')
+        for item in listed:
+            entry = entry_of("triggers", item, grammar.TRIGGERS, grammar.NOT_YET_TRIGGERS)
+            trigger = _trigger(entry, setting)
+            if trigger.kind == "clock" and when is not None:
+                raise bad(entry.place, "`when` and a schedule under `triggers` cannot stand together",
+                          why="`when` is the short form of a single schedule", next="move it under `triggers`")
+            for earlier, place in zip(found, places, strict=True):
+                if earlier.name == trigger.name:
+                    _same_name(earlier, trigger, place, entry)
+            found.append(trigger)
+            places.append(entry.place)
+    if setting.overlap is not None and not any(trigger.kind == "call" for trigger in found):
+        found.append(TriggerSpec("call", "call", overlap=setting.overlap))
+    return tuple(found)
+
+
+def _same_name(earlier: TriggerSpec, trigger: TriggerSpec, place: Place, entry: Entry) -> NoReturn:
+    if trigger.kind in _RESERVED:
+        raise bad(entry.place, f"`{trigger.name}` stands here twice", why=f"the first one is in line {place.line}")
+    raise bad(
+        entry.options.keys.get("name", entry.place), f"two triggers have the name `{trigger.name}`",
+        why=f"the other one is in line {place.line}; without a name a schedule is called `clock`",
+        next="give this one a name: `name: evening`",
+    )
+
+
+def _trigger(entry: Entry, setting: Setting) -> TriggerSpec:
+    known = grammar.TRIGGER_KEYS[entry.kind]
+    grammar.check_keys(entry.options, known, f"in `{entry.kind}`", grammar.NOT_YET_TRIGGER_KEYS)
+    options = entry.options
+    enabled = options.get("enabled")
+    overlap = options.get("overlap")
+    is_clock = entry.kind in grammar.SCHEDULES
+    trigger = TriggerSpec(
+        name=entry.kind, kind=entry.kind,
+        enabled=True if enabled is None else flag_of("enabled", enabled),
+        # `manual` passes this gate, so a rule meant for all triggers says nothing of it.
+        overlap=overlap_of(overlap) if overlap is not None else setting.overlap if entry.kind != "manual" else None,
+    )
+    if not is_clock:
+        return trigger
+    name = options.get("name")
+    named = "clock" if name is None else name_of(name)
+    if name is not None and named in _RESERVED:
+        raise bad(name.place, f"the name `{named}` is taken", why="every automation has a trigger of that name",
+                  next="give this one another name")
+    return replace(trigger, name=named, kind="clock", schedule=_schedule(entry, setting))
+
+
+def overlap_of(value: Value) -> Overlap:
+    """What a firing does while another run is going."""
+    return Overlap(choice_of("overlap", value, [str(each) for each in Overlap]))
+
+
+def _schedule(entry: Entry, setting: Setting) -> Schedule:
+    expression = entry.options.get("expression")
+    if expression is None:
+        raise bad(entry.place, f"`{entry.kind}` has no expression",
+                  next=f"write `{entry.kind}: {_EXAMPLE[entry.kind]}`")
+    timezone, zone_value = setting.timezone, entry.options.get("timezone")
+    if zone_value is not None:
+        timezone = timezone_of(zone_value)
+    anchor, anchor_value = None, entry.options.get("anchor")
+    if anchor_value is not None:
+        try:
+            anchor = instant_of(text_of("anchor", anchor_value), timezone)
+        except BadSchedule as error:
+            misread(anchor_value.place, error)
+    return _parsed(_KINDS[entry.kind], _words(entry.kind, expression), timezone, expression.place, anchor)
+
+
+_KINDS: Final[Mapping[str, ScheduleKind]] = {"cron": "cron", "every": "every", "at": "at"}
+_EXAMPLE: Final = {"cron": '"0 9 * * mon-fri"', "every": "15m", "at": "2026-11-03T09:00"}
+
+
+def _words(kind: str, value: Value) -> str:
+    if isinstance(value, Scalar) and value.kind == "number":
+        raise bad(value.place, f"`{kind}: {value.text}` does not say what is meant",
+                  why="a number alone names no unit", next=f"write `{kind}: {_EXAMPLE[kind]}`")
+    return text_of(kind, value, longest=1000)
+
+
+def _parsed(
+    kind: ScheduleKind, expression: str, timezone: str, place: Place, anchor: Instant | None = None
+) -> Schedule:
+    try:
+        return schedule.parse(kind, expression, timezone, anchor=anchor)
+    except BadInput as error:
+        misread(place, error)
+
+
+def timezone_of(value: Value) -> str:
+    """The name of a zone that exists."""
+    name = text_of("timezone", value)
+    try:
+        zones.zone(name)
+    except BadInput as error:
+        misread(value.place, error)
+    return name
+
+
+def _when(value: Value, setting: Setting) -> Schedule:
+    if not isinstance(value, Scalar):
+        raise wrong_type("when", value, "the text of one schedule", next="write more than one under `triggers`")
+    if value.kind == "number":
+        raise bad(value.place, f"`when: {value.text}` does not say when", why="a number alone names no unit",
+                  next=f"write `when: every {value.text}m`, or a cron expression in quotes")
+    words = " ".join(text_of("when", value, longest=1000).split())
+    first, _, rest = words.partition(" ")
+    if first == "every":
+        if _is_duration(rest) or _NUMBER.fullmatch(rest):
+            return _parsed("every", rest, setting.timezone, value.place)
+        raise _in_words(value.place, words)
+    if first == "at" and _DAY.match(rest):
+        return _parsed("at", rest, setting.timezone, value.place)
+    if _DAY.match(words):
+        return _parsed("at", words, setting.timezone, value.place)
+    if words.startswith("@") or _CRON.match(words):
+        return _parsed("cron", words, setting.timezone, value.place)
+    if first == "in" and _is_duration(rest):
+        raise bad(value.place, f"`when: {words}` does not say from when on",
+                  why="a file is read again and again, and each time the time would begin anew",
+                  next=f"write `when: at {_later(rest, setting)}`")
+    if _is_duration(words):
+        raise bad(value.place, f"`when: {words}` is ambiguous",
+                  why=f"it may mean every {words}, or once, in {words}",
+                  next=f"write `when: every {words}`, or `when: at {_later(words, setting)}`")
+    raise _in_words(value.place, words)
+
+
+_NUMBER: Final = re.compile(r"\d\S*")
+_DAY: Final = re.compile(r"\d{4}-\d")
+_CRON: Final = re.compile(r"[\d*/,?~-]+ +[\d*/,?~LW#-]+( |$)")
+"""The first two fields of a cron expression, minutes and hours, have no words in them."""
+
+
+def _is_duration(words: str) -> bool:
+    try:
+        durations.parse_duration(words)
+    except BadSchedule:
+        return False
+    return True
+
+
+def _later(duration: str, setting: Setting) -> str:
+    minute = micros(timedelta(minutes=1))
+    at = setting.now + micros(durations.parse_duration(duration))
+    return shown(Instant(-(-at // minute) * minute), setting.timezone)
+
+
+def _in_words(place: Place, words: str) -> NotYet:
+    cron = cron_form(words)
+    return NotYet(
+        f"`when: {words[:60]}` is not understood yet", why="a later release reads plain words",
+        next=f'write `when: "{cron}"`' if cron else
+        'write a cron expression, such as `when: "30 7 * * mon-fri"`, or `when: every 15m`',
+        line=place.line, column=place.column,
+    )
