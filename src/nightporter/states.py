@@ -2,10 +2,10 @@
 
                 claim               succeed
    queued --------------> running -----------> succeeded
-    ^  |  |                | | | |-- fail ---> failed       (no attempt left, or not worth another)
-    |  |  +-- skip --+     | | | |-- time_out -> timed_out  (never retried)
-    |  |             v     | | | |-- cancel -> cancelled
-    |  +- cancel -> ...    | | | |-- skip ---> skipped      (nothing to say: a success)
+    ^  |                   | | | |-- fail ---> failed       (no attempt left, or not worth another)
+    |  |                   | | | |-- time_out -> timed_out  (never retried)
+    |  |                   | | | |-- cancel -> cancelled
+    |  +-- cancel -> cancelled | |-- skip ---> skipped      (nothing to say: a success)
     |                      | | +- set_aside -> review       (a drain ended work that may not repeat)
     +---- retry -----------+ |
     +---- release ---------+ +-- hold -------> held         (provider unavailable) -- requeue --> queued
@@ -51,7 +51,7 @@ class RunState(StrEnum):
     TIMED_OUT = "timed_out"
     CANCELLED = "cancelled"
     SKIPPED = "skipped"
-    """Had nothing to say, or was found stale before it started."""
+    """Had nothing to say."""
 
 
 class RunEvent(StrEnum):
@@ -110,14 +110,14 @@ class AutomationState(StrEnum):
     PAUSED = "paused"
     """By a person, with a reason and perhaps an end."""
     AUTO_PAUSED = "auto_paused"
-    """By the desk, after repeated errors."""
+    """By the desk, after repeated errors; no transition leads here before the desk counts them."""
     CONFIG_ERROR = "config_error"
     """Its definition cannot be read; the last good one is kept and does not fire."""
     EXPIRED = "expired"
     COMPLETED = "completed"
     """A one-shot that has its outcome."""
     REMOVED = "removed"
-    """Gone from the lists; history stays, and undelete brings it back paused."""
+    """Gone from the lists; its history stays."""
 
 
 class AutomationEvent(StrEnum):
@@ -125,13 +125,11 @@ class AutomationEvent(StrEnum):
 
     ENABLE = "enable"
     PAUSE = "pause"
-    AUTO_PAUSE = "auto_pause"
     BREAK = "break"
     MEND = "mend"
     EXPIRE = "expire"
     COMPLETE = "complete"
     REMOVE = "remove"
-    UNDELETE = "undelete"
 
 
 _Q, _R, _L, _V, _H = RunState.QUEUED, RunState.RUNNING, RunState.LOST, RunState.REVIEW, RunState.HELD
@@ -139,7 +137,6 @@ _Q, _R, _L, _V, _H = RunState.QUEUED, RunState.RUNNING, RunState.LOST, RunState.
 TRANSITIONS: Mapping[tuple[RunState, RunEvent], RunState] = {
     (_Q, RunEvent.CLAIM): _R,
     (_Q, RunEvent.CANCEL): RunState.CANCELLED,
-    (_Q, RunEvent.SKIP): RunState.SKIPPED,
     (_R, RunEvent.SUCCEED): RunState.SUCCEEDED,
     (_R, RunEvent.FAIL): RunState.FAILED,
     (_R, RunEvent.TIME_OUT): RunState.TIMED_OUT,
@@ -174,7 +171,6 @@ DELIVERY_TRANSITIONS: Mapping[tuple[DeliveryState, DeliveryEvent], DeliveryState
     (_S, DeliveryEvent.DEFER): _P,
     (_S, DeliveryEvent.GIVE_UP): DeliveryState.GIVEN_UP,
     (_S, DeliveryEvent.DOUBT): DeliveryState.UNKNOWN,
-    (_P, DeliveryEvent.GIVE_UP): DeliveryState.GIVEN_UP,
     (DeliveryState.GIVEN_UP, DeliveryEvent.RESEND): _P,
     (DeliveryState.UNKNOWN, DeliveryEvent.RESEND): _P,
     (DeliveryState.UNVERIFIED, DeliveryEvent.RESEND): _P,
@@ -192,7 +188,6 @@ AUTOMATION_TRANSITIONS: Mapping[tuple[AutomationState, AutomationEvent], Automat
     (_C, AutomationEvent.ENABLE): _A,
     (_A, AutomationEvent.PAUSE): _U,
     (_AP, AutomationEvent.PAUSE): _U,
-    (_A, AutomationEvent.AUTO_PAUSE): _AP,
     (_A, AutomationEvent.BREAK): _E,
     (_U, AutomationEvent.BREAK): _E,
     (_AP, AutomationEvent.BREAK): _E,
@@ -201,7 +196,6 @@ AUTOMATION_TRANSITIONS: Mapping[tuple[AutomationState, AutomationEvent], Automat
     (_A, AutomationEvent.EXPIRE): _X,
     (_A, AutomationEvent.COMPLETE): _C,
     **{(state, AutomationEvent.REMOVE): _Z for state in (_N, _A, _U, _AP, _E, _X, _C)},
-    (_Z, AutomationEvent.UNDELETE): _U,
 }
 
 

@@ -1,0 +1,58 @@
+"""The store: the only SQL. `open_store` gives SQLite or PostgreSQL behind one interface."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from nightporter.errors import BadInput
+from nightporter.store.kicks import Kicks
+from nightporter.store.tx import Tx
+from nightporter.store.writer import Writer
+
+T = TypeVar("T")
+
+__all__ = ["Store", "Tx", "open_store"]
+
+
+class Store(Protocol):
+    """A database that keeps the ledger."""
+
+    dialect: str
+    writer: Writer
+    kicks: Kicks
+
+    def write(self, work: Callable[[Tx], T]) -> T:
+        """Run a write function in a transaction; returns once it is durable. Raises what it raised, or StoreError."""
+
+    def read(self, look: Callable[[Tx], T]) -> T:
+        """Run a reading function on one snapshot, on this thread."""
+
+    def changed_elsewhere(self) -> bool:
+        """Whether another process may have committed since the last call."""
+
+    def backup(self, to: Path) -> None:
+        """A consistent copy in one file, where the database is ours to copy."""
+
+    def close(self) -> None: ...
+
+
+def open_store(url: str, *, now: int, patience: float = 60.0, kick_folder: Path | None = None) -> Store:
+    """Open, create or migrate a store: `postgresql://...`, `:memory:`, or a path. Raises StoreError and its kind."""
+    if url.startswith(("postgresql://", "postgres://")):
+        try:
+            from nightporter.store.postgres import PostgresStore
+        except ImportError as error:
+            raise BadInput(
+                "a PostgreSQL store needs its driver", why=str(error), next="pip install 'nightporter[postgres]'"
+            ) from error
+        return PostgresStore(url, now=now, patience=patience)
+    if "://" in url:
+        raise BadInput(
+            f"no store is called {url.split('://')[0]!r}", why="a store is a file or a PostgreSQL database",
+            next="give a path, or postgresql://user@host/database",
+        )
+    from nightporter.store.sqlite import SqliteStore
+
+    return SqliteStore(url if url == ":memory:" else Path(url), now=now, patience=patience, kick_folder=kick_folder)

@@ -76,7 +76,7 @@ class Work:
     payload: Any = None
     """The parsed JSON of the firing."""
     scheduled_for: Instant | None = None
-    started_at: Instant = Instant(0)
+    started_at: Instant | None = None
     timeout: timedelta | None = None
     output_limit: int = 1_000_000
     scratch: Path | None = None

@@ -1,0 +1,120 @@
+"""Kicks: after a commit, whoever waits for that kind of row is rung, in this process and the others.
+
+A kick carries topics only (`due`, `queued`, `delivery`, `cancel`, ...), never data: the row is the truth, the kick
+saves the wait. Every loop also looks by itself each second, so a kick that is lost costs a second and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+Listener = Callable[[frozenset[str]], None]
+
+
+LONGEST_ADDRESS = 100
+"""A socket's path may have 107 bytes; a file name of ours takes some of them."""
+
+
+class Kicks:
+    """Within one process."""
+
+    def __init__(self) -> None:
+        self._listeners: list[Listener] = []
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener(topics)` after each commit that kicked; it must not block. Returns how to stop."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def ring(self, topics: frozenset[str]) -> None:
+        """Tell this process and the others."""
+        self._tell(topics)
+
+    def others(self) -> bool:
+        """Whether other processes share the store, as far as is known."""
+        return False
+
+    def close(self) -> None: ...
+
+    def _tell(self, topics: frozenset[str]) -> None:
+        for listener in list(self._listeners):
+            listener(topics)
+
+
+class DatagramKicks(Kicks):
+    """Between processes on one machine: each listens on a datagram socket in a folder they share."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._folder = _short(folder)
+        self._path = self._folder / f"{os.getpid()}-{id(self):x}.kick"
+        self._out = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._out.setblocking(False)
+        self._in: socket.socket | None = None
+        self._peers: list[Path] = []
+        self._looked = -1
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        if self._in is None:
+            self._in = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            self._in.bind(str(self._path))
+            threading.Thread(target=self._hear, name="nightporter-kicks", daemon=True).start()
+        return super().listen(listener)
+
+    def ring(self, topics: frozenset[str]) -> None:
+        self._tell(topics)
+        self._look()
+        message = " ".join(sorted(topics)).encode()
+        for peer in self._peers:
+            try:
+                self._out.sendto(message, str(peer))
+            except (BlockingIOError, FileNotFoundError):
+                pass  # full: it will look anyway; gone: it left a moment ago
+            except ConnectionRefusedError:
+                peer.unlink(missing_ok=True)  # its process died without tidying up
+                self._looked = -1
+
+    def others(self) -> bool:
+        self._look()
+        return bool(self._peers)
+
+    def close(self) -> None:
+        self._listeners.clear()
+        if self._in is not None:
+            self._path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # a hearing thread may not be in recv just now
+                self._in.shutdown(socket.SHUT_RDWR)
+            self._in.close()
+        self._out.close()
+
+    def _look(self) -> None:
+        # The folder's own time changes when a peer comes or goes; listing it on every commit would cost more.
+        changed = self._folder.stat().st_mtime_ns
+        if changed != self._looked:
+            self._looked = changed
+            self._peers = [p for p in self._folder.glob("*.kick") if p != self._path]
+
+    def _hear(self) -> None:
+        assert self._in is not None
+        while True:
+            try:
+                message = self._in.recv(4096)
+            except OSError:
+                return
+            if not message:
+                return
+            self._tell(frozenset(message.decode().split()))
+
+
+def _short(folder: Path) -> Path:
+    if len(str(folder)) + 40 < LONGEST_ADDRESS:
+        return folder
+    # The kernel follows this name to the folder, however long the folder's own name is. The handle stays open with
+    # the process: the name means nothing without it.
+    return Path(f"/proc/self/fd/{os.open(folder, os.O_RDONLY | os.O_DIRECTORY)}")

@@ -1,0 +1,128 @@
+"""Named queries: the only SQL, one statement per name, one text for both databases.
+
+A query file is a sequence of
+
+    -- name: run_claim  queued -> running
+    -- What it does and why it is so.
+    UPDATE run SET ... ;
+
+The arrow, where there is one, says which change of state the query makes; a test compares it with
+`states`. `postgres.sql` and `sqlite.sql` may override a name of the shared files, saying why.
+
+Three macros carry the difference between the dialects:
+
+- `@rows(id text, at int) AS r`   the rows handed to `Sql.each`, as a table. On SQLite the statement runs once
+  per row with bound values, which measured faster than json_each; on PostgreSQL it is one `unnest`.
+- `@lock(a)`   row locks on PostgreSQL; nothing on SQLite, which has a single writer.
+- `@lock_free(a)`   the same, passing over rows that somebody else holds.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Literal
+
+Dialect = Literal["sqlite", "postgres"]
+
+_HEADER = re.compile(r"^-- name: (?P<name>[a-z_]+)(?:\s+(?P<change>.+->.+))?$")
+_ROWS = re.compile(r"@rows\((?P<columns>[^)]*)\)\s+AS (?P<alias>\w+)")
+_LOCK = re.compile(r"@lock(?P<free>_free)?\((?P<tables>[^)]*)\)")
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
+_TYPES = {"text": "text", "int": "bigint"}
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One compiled statement."""
+
+    name: str
+    change: str
+    """`queued -> running`, or empty."""
+    sql: str
+    columns: tuple[str, ...] = ()
+    """Of `@rows`; empty where the query takes none."""
+    parameters: tuple[str, ...] = ()
+    """On SQLite with `@rows`: the shared parameters, bound after the columns of each row."""
+
+
+class BadQueryFile(Exception):
+    """A query file is malformed: a bug in this program."""
+
+
+@cache
+def queries(dialect: Dialect) -> dict[str, Query]:
+    """All queries of a dialect by name. Raises BadQueryFile for a name twice in one place."""
+    folder = resources.files("nightporter.store") / "sql"
+    found: dict[str, Query] = {}
+    shared = [f for f in folder.iterdir() if f.name.endswith(".sql") and f.name not in ("sqlite.sql", "postgres.sql")]
+    for file in sorted(shared, key=lambda f: f.name):
+        for name, change, body in _split(file.read_text(encoding="utf-8"), file.name):
+            if name in found:
+                raise BadQueryFile(f"{file.name}: {name} stands twice")
+            found[name] = _compile(name, change, body, dialect)
+    override = folder / f"{dialect}.sql"
+    for name, change, body in _split(override.read_text(encoding="utf-8"), override.name):
+        found[name] = _compile(name, change, body, dialect)
+    return found
+
+
+def migrations() -> list[tuple[int, str]]:
+    """`(number, text)` of each migration, ascending; the text is for SQLite, see `for_postgres`."""
+    folder = resources.files("nightporter.store") / "sql" / "migrations"
+    files = sorted((f for f in folder.iterdir() if f.name.endswith(".sql")), key=lambda f: f.name)
+    return [(int(f.name.split("_", 1)[0]), f.read_text(encoding="utf-8")) for f in files]
+
+
+def for_postgres(schema: str) -> str:
+    """A migration as PostgreSQL reads it."""
+    schema = re.sub(r"\)\s*STRICT(, WITHOUT ROWID)?;", ");", schema)
+    return re.sub(r"\bINTEGER\b", "BIGINT", schema)
+
+
+def _split(text: str, where: str) -> list[tuple[str, str, str]]:
+    found: list[tuple[str, str, str]] = []
+    name = change = ""
+    body: list[str] = []
+    for line in [*text.splitlines(), "-- name: end"]:
+        header = _HEADER.match(line.strip())
+        if header:
+            statement = "\n".join(body).strip().rstrip(";")
+            if name:
+                if not statement:
+                    raise BadQueryFile(f"{where}: {name} is empty")
+                found.append((name, change, statement))
+            name, change, body = header["name"], (header["change"] or "").strip(), []
+        elif line.lstrip().startswith("--"):
+            continue
+        else:
+            body.append(line.split(" -- ")[0])
+    return found
+
+
+def _compile(name: str, change: str, body: str, dialect: Dialect) -> Query:
+    rows = _ROWS.search(body)
+    columns: list[tuple[str, str]] = []
+    if rows:
+        columns = [(c.split()[0], _TYPES[c.split()[1]]) for c in rows["columns"].split(",")]
+        names = [c for c, _ in columns]
+        if dialect == "sqlite":
+            table = "(SELECT " + ", ".join(f"?{i} AS {c}" for i, c in enumerate(names, 1)) + f") AS {rows['alias']}"
+        else:
+            arrays = ", ".join(f"%(rows_{c})s::{t}[]" for c, t in columns)
+            table = f"unnest({arrays}) AS {rows['alias']}({', '.join(names)})"
+        body = body[: rows.start()] + table + body[rows.end() :]
+    if dialect == "sqlite":
+        body = _LOCK.sub("", body)
+        parameters: list[str] = []
+        if rows:
+            parameters = list(dict.fromkeys(_PARAMETER.findall(body)))
+            at = {p: len(columns) + 1 + i for i, p in enumerate(parameters)}
+            body = _PARAMETER.sub(lambda m: f"?{at[m[1]]}", body)
+        return Query(name, change, body, tuple(c for c, _ in columns), tuple(parameters))
+    body = _LOCK.sub(lambda m: f"FOR UPDATE OF {m['tables']}" + (" SKIP LOCKED" if m["free"] else ""), body)
+    body = re.sub(r"%(?!\(rows_)", "%%", body)
+    body = _PARAMETER.sub(r"%(\1)s", body)
+    return Query(name, change, body, tuple(c for c, _ in columns))

@@ -1,0 +1,295 @@
+"""PostgreSQL through psycopg 3: one writer connection per process, a pool of readers, LISTEN/NOTIFY for kicks.
+
+Each write function is its own transaction here: the stages already collect their work into batches, and
+functions that share a transaction would hold each other's row locks in an order nobody chose. A rider uses
+SKIP LOCKED only, so it waits for nobody.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psycopg
+import structlog
+from psycopg import errors as pg
+from psycopg_pool import ConnectionPool
+
+from nightporter.errors import BadInput, StoreCorrupt, StoreError, StoreLocked, StoreUnwritable
+from nightporter.store.kicks import Kicks, Listener
+from nightporter.store.migrate import migrate
+from nightporter.store.named import Query, queries
+from nightporter.store.sql_port import Row
+from nightporter.store.tx import Tx
+from nightporter.store.writer import Writer
+
+T = TypeVar("T")
+log = structlog.get_logger(__name__)
+
+CHANNEL = "nightporter"
+_OPTIONS = "-c synchronous_commit=on -c idle_in_transaction_session_timeout=60000 -c timezone=UTC -c jit=off"
+_MIGRATION_LOCK = 7_110_462_209_113_001
+
+
+class PostgresSql:
+    """`Sql` over one psycopg connection."""
+
+    def __init__(self, connection: psycopg.Connection[Row]) -> None:
+        self._connection = connection
+        self._queries: dict[str, Query] = queries("postgres")
+
+    def all(self, name: str, /, **parameters: Any) -> list[Row]:
+        return self._connection.execute(self._queries[name].sql.encode(), parameters, prepare=True).fetchall()
+
+    def one(self, name: str, /, **parameters: Any) -> Row | None:
+        return self._connection.execute(self._queries[name].sql.encode(), parameters, prepare=True).fetchone()
+
+    def run(self, name: str, /, **parameters: Any) -> int:
+        return self._connection.execute(self._queries[name].sql.encode(), parameters, prepare=True).rowcount
+
+    def each(self, name: str, /, rows: Sequence[Row], **parameters: Any) -> list[Row]:
+        if not rows:
+            return []
+        query = self._queries[name]
+        for column, values in zip(query.columns, zip(*rows, strict=True), strict=True):
+            parameters[f"rows_{column}"] = list(values)
+        cursor = self._connection.execute(query.sql.encode(), parameters, prepare=True)
+        return cursor.fetchall() if cursor.description else []
+
+
+class PostgresTransactions:
+    """Transaction control over the write connection; opens a new one when the old one broke."""
+
+    def __init__(self, url: str, *, patience: float) -> None:
+        self._url = url
+        self._patience = patience
+        self._connection = _connect(url)
+
+    def begin(self) -> Tx:
+        if self._connection.closed or self._connection.broken:
+            self._connection = self._reconnect()
+        self._connection.execute("BEGIN")
+        return Tx(PostgresSql(self._connection), "postgres")
+
+    def savepoint(self) -> None:
+        self._connection.execute("SAVEPOINT job")
+
+    def release(self) -> None:
+        self._connection.execute("RELEASE job")
+
+    def rollback_to(self) -> None:
+        self._connection.execute("ROLLBACK TO job")
+        self._connection.execute("RELEASE job")
+
+    def commit(self) -> None:
+        self._connection.execute("COMMIT")
+
+    def rollback(self) -> None:
+        with contextlib.suppress(psycopg.Error):  # a broken connection has no transaction left to end
+            self._connection.execute("ROLLBACK")
+
+    def alive(self) -> bool:
+        status = self._connection.info.transaction_status
+        return status in (psycopg.pq.TransactionStatus.INTRANS, psycopg.pq.TransactionStatus.INERROR)
+
+    def translate(self, error: Exception) -> Exception:
+        return translate(error)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _reconnect(self) -> psycopg.Connection[Row]:
+        until = time.monotonic() + self._patience
+        while True:
+            try:
+                return _connect(self._url)
+            except psycopg.OperationalError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.2)
+
+
+def translate(error: Exception) -> Exception:
+    """A driver's error as this program names it; anything else as it is."""
+    why = str(error).strip()
+    match error:
+        case pg.LockNotAvailable() | pg.DeadlockDetected() | pg.SerializationFailure():
+            return StoreLocked("another process holds the rows", why=why, next="try again")
+        case pg.DiskFull() | pg.ReadOnlySqlTransaction() | pg.InsufficientPrivilege():
+            return StoreUnwritable("the database cannot be written", why=why, next="check its disk and the user's rights")
+        case pg.DataCorrupted() | pg.IndexCorrupted():
+            return StoreCorrupt("the database is damaged", why=why, next="restore a backup")
+        case psycopg.OperationalError() | psycopg.InterfaceError():
+            return StoreError("the database cannot be reached", why=why, next="check that the server runs and the address")
+        case psycopg.Error():
+            return StoreError("the database refused a statement", why=why, next="run `nightporter doctor`")
+        case _:
+            return error
+
+
+class PostgresKicks(Kicks):
+    """NOTIFY after the commit, coalesced, on a connection of its own; LISTEN on another."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self._url = url
+        self._pending: set[str] = set()
+        self._bell = threading.Condition()
+        self._closing = False
+        self._sender: threading.Thread | None = None
+        self._hearer: threading.Thread | None = None
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        if self._hearer is None:
+            self._hearer = threading.Thread(target=self._hear, name="nightporter-listen", daemon=True)
+            self._hearer.start()
+        return super().listen(listener)
+
+    def ring(self, topics: frozenset[str]) -> None:
+        self._tell(topics)
+        with self._bell:
+            self._pending |= topics
+            if self._sender is None:
+                self._sender = threading.Thread(target=self._send, name="nightporter-notify", daemon=True)
+                self._sender.start()
+            self._bell.notify()
+
+    def close(self) -> None:
+        self._listeners.clear()
+        with self._bell:
+            self._closing = True
+            self._bell.notify()
+        for thread in (self._sender, self._hearer):
+            if thread is not None:
+                thread.join(2)
+
+    def _send(self) -> None:
+        connection: psycopg.Connection[Row] | None = None
+        while True:
+            with self._bell:
+                while not self._pending and not self._closing:
+                    self._bell.wait()
+                topics, self._pending = self._pending, set()
+                if not topics:
+                    break
+            try:
+                if connection is None or connection.closed:
+                    connection = _connect(self._url)
+                connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, f"{id(self)} " + " ".join(sorted(topics))))
+            except psycopg.Error as error:
+                # The others look by themselves each second; a lost kick is only a wait.
+                log.info("store.notify_failed", error=str(error).strip())
+                connection = None
+                time.sleep(0.1)
+        if connection is not None:
+            connection.close()
+
+    def _hear(self) -> None:
+        while not self._closing:
+            try:
+                with _connect(self._url) as connection:
+                    connection.execute(f"LISTEN {CHANNEL}")
+                    self._tell(frozenset({"due", "queued", "delivery", "cancel"}))  # what a gap may have hidden
+                    while not self._closing:
+                        for note in connection.notifies(timeout=0.5):
+                            sender, *topics = note.payload.split()
+                            if sender != str(id(self)):
+                                self._tell(frozenset(topics))
+            except psycopg.Error as error:
+                log.info("store.listen_failed", error=str(error).strip())
+                time.sleep(0.5)
+
+
+class PostgresStore:
+    """One database, shared by the desks and workers of several machines."""
+
+    dialect = "postgres"
+
+    def __init__(self, url: str, *, now: int, patience: float = 60.0) -> None:
+        """Connect and migrate. Raises StoreError and its kind. `patience`: seconds to wait for a lost server."""
+        self.url = url
+        try:
+            with _connect(url) as connection:
+                _migrate_postgres(connection)
+            self._pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
+                url, min_size=0, max_size=8, kwargs={"autocommit": True, "options": _OPTIONS}, open=True, timeout=patience
+            )
+            self.kicks: Kicks = PostgresKicks(url)
+            self.writer = Writer(lambda: PostgresTransactions(url, patience=patience), self.kicks.ring, group=1)
+        except (psycopg.Error, psycopg.ProgrammingError) as error:
+            raise translate(error) from error
+
+    def write(self, work: Callable[[Tx], T]) -> T:
+        """Run a write function; returns once it is durable."""
+        return self.writer.write(work)
+
+    def read(self, look: Callable[[Tx], T]) -> T:
+        """Run a reading function on one snapshot, on this thread, beside the writer."""
+        try:
+            with self._pool.connection() as connection, _snapshot(connection):
+                return look(Tx(PostgresSql(connection), "postgres"))
+        except psycopg.Error as error:
+            raise translate(error) from error
+
+    def changed_elsewhere(self) -> bool:
+        """PostgreSQL rings by NOTIFY; there is nothing cheaper to ask than the tables themselves."""
+        return True
+
+    def backup(self, to: Path) -> None:
+        raise BadInput(
+            "this store is a PostgreSQL database", why="its backups are the server's business",
+            next="use pg_dump or your provider's snapshots",
+        )
+
+    def close(self) -> None:
+        self.writer.close()
+        self.kicks.close()
+        self._pool.close()
+
+
+@contextlib.contextmanager
+def _snapshot(connection: psycopg.Connection[Row]) -> Iterator[None]:
+    connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    try:
+        yield
+    finally:
+        if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+            connection.execute("ROLLBACK")
+
+
+def _connect(url: str) -> psycopg.Connection[Row]:
+    return psycopg.connect(url, autocommit=True, options=_OPTIONS)
+
+
+def _migrate_postgres(connection: psycopg.Connection[Row]) -> None:
+    def version() -> int:
+        row = connection.execute("SELECT to_regclass('setting')").fetchone()
+        if row is None or row[0] is None:
+            return 0
+        row = connection.execute("SELECT value FROM setting WHERE key = 'schema_version'").fetchone()
+        return int(row[0]) if row else 0
+
+    def execute(schema: str, number: int) -> None:
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
+            if version() < number:  # another process may have been first
+                connection.execute(schema.encode())
+                connection.execute(
+                    "INSERT INTO setting (key, value) VALUES ('schema_version', %s) "
+                    "ON CONFLICT (key) DO UPDATE SET value = excluded.value", (str(number),),
+                )
+
+    def back_up(before: int) -> None:
+        # A copy inside the same database: the old tables, whole, in a schema named after their number.
+        with connection.transaction():
+            name = f"nightporter_before_{before + 1}"
+            connection.execute(f'CREATE SCHEMA "{name}"'.encode())
+            tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()").fetchall()
+            for (table,) in tables:
+                connection.execute(f'CREATE TABLE "{name}"."{table}" AS TABLE "{table}"'.encode())
+
+    migrate(version, execute, back_up, postgres=True)

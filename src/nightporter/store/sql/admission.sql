@@ -1,0 +1,79 @@
+-- Admission: a firing becomes a queued run, or a verdict with its reason.
+
+-- name: trigger_facts
+-- What the gates need of the triggers of a batch; on PostgreSQL it locks their automations, in the order of ids.
+SELECT t.id, t.automation_id, t.kind, t.enabled, t.removed_at, t.policy, t.version,
+       a.workspace, a.owner, a.state, a.state_reason, a.version, a.last_started_at
+FROM @rows(id text) AS r
+JOIN trigger t ON t.id = r.id
+JOIN automation a ON a.id = t.automation_id
+ORDER BY a.id @lock(a);
+
+-- name: firing_recall
+-- The first telling of each (trigger, external id), where there was one.
+SELECT f.trigger_id, f.dedupe_key, f.run_id
+FROM @rows(trigger_id text, external_id text) AS r
+JOIN firing f ON f.trigger_id = r.trigger_id AND f.dedupe_key = r.external_id;
+
+-- name: automation_load
+-- How much of each automation is waiting, going and begun within the hour; each count stops at the batch's
+-- highest cap, because no gate asks for more.
+SELECT r.automation_id,
+       (SELECT count(*) FROM (SELECT 1 FROM run WHERE run.automation_id = r.automation_id AND run.state = 'queued'
+                              LIMIT :queued_cap) AS q),
+       (SELECT count(*) FROM (SELECT 1 FROM run WHERE run.automation_id = r.automation_id
+                              AND run.state IN ('queued', 'running', 'held', 'lost') LIMIT :going_cap) AS g),
+       (SELECT count(*) FROM (SELECT 1 FROM run WHERE run.automation_id = r.automation_id
+                              AND run.queued_at > :hour_from AND run.source <> 'manual' LIMIT :hour_cap) AS h),
+       (SELECT run.id FROM run WHERE 1 <= :going_cap AND run.automation_id = r.automation_id
+        AND run.state IN ('queued', 'running', 'held', 'lost') ORDER BY run.state DESC LIMIT 1),
+       (SELECT min(o.queued_at) FROM (SELECT run.queued_at FROM run WHERE run.automation_id = r.automation_id
+                                      AND run.queued_at > :hour_from AND run.source <> 'manual'
+                                      ORDER BY run.queued_at DESC LIMIT :hour_cap) AS o)
+FROM @rows(automation_id text) AS r;
+
+-- name: run_going
+-- The unfinished runs of an automation, for the overlap policy `replace`.
+SELECT id, state, token, seq, attempt FROM run
+WHERE automation_id = :automation_id AND state IN ('queued', 'running', 'held', 'lost')
+ORDER BY id @lock(run);
+
+-- name: run_queue
+-- A run begins: its first transition is written beside it.
+INSERT INTO run (id, workspace, automation_id, trigger_id, firing_id, source, version, runner, state, blocked,
+                 rank, run_after, priority, attempts, scheduled_for, queued_at, root, depth, replay_of, has_payload)
+SELECT r.id, r.workspace, r.automation_id, r.trigger_id, r.firing_id, r.source, r.version, r.runner, 'queued',
+       r.blocked, r.rank, :now, r.priority, r.attempts, r.scheduled_for, :now, r.root, r.depth, r.replay_of,
+       r.has_payload
+FROM @rows(id text, workspace text, automation_id text, trigger_id text, firing_id text, source text, version int,
+           runner text, blocked text, rank int, priority int, attempts int, scheduled_for int, root text, depth int,
+           replay_of text, has_payload int) AS r;
+
+-- name: transition_write
+INSERT INTO transition (run_id, seq, from_state, to_state, reason, at, worker, token, attempt, error_class)
+SELECT r.run_id, r.seq, r.from_state, r.to_state, r.reason, :now, r.worker, r.token, r.attempt, r.error_class
+FROM @rows(run_id text, seq int, from_state text, to_state text, reason text, worker text, token int, attempt int,
+           error_class text) AS r;
+
+-- name: firing_write
+INSERT INTO firing (id, workspace, automation_id, trigger_id, source, external_id, dedupe_key, scheduled_for,
+                    arrived_at, verdict, reason, detail, run_id, version, slot_from, slot_to, slots, slots_exact,
+                    sender, owner, root, depth)
+SELECT r.id, r.workspace, r.automation_id, r.trigger_id, r.source, r.external_id, r.dedupe_key, r.scheduled_for,
+       :now, r.verdict, r.reason, r.detail, r.run_id, r.version, r.slot_from, r.slot_to, r.slots, r.slots_exact,
+       r.sender, r.owner, r.root, r.depth
+FROM @rows(id text, workspace text, automation_id text, trigger_id text, source text, external_id text,
+           dedupe_key text, scheduled_for int, verdict text, reason text, detail text, run_id text, version int,
+           slot_from int, slot_to int, slots int, slots_exact int, sender text, owner text, root text, depth int)
+           AS r;
+
+-- name: firing_payload_write
+INSERT INTO firing_payload (firing_id, text, payload, metadata)
+SELECT r.firing_id, r.text, r.payload, r.metadata
+FROM @rows(firing_id text, text text, payload text, metadata text) AS r;
+
+-- name: trigger_count
+UPDATE trigger SET firings = trigger.firings + r.firings, runs = trigger.runs + r.runs, last_fired_at = :now,
+       last_verdict = r.verdict, last_reason = r.reason
+FROM @rows(id text, firings int, runs int, verdict text, reason text) AS r
+WHERE trigger.id = r.id;

@@ -1,0 +1,92 @@
+-- Automations, their versions and triggers, as operations and definitions change them.
+
+-- name: automation_insert
+INSERT INTO automation (id, workspace, owner, name, state, state_reason, state_by, state_at, truth, path, error,
+                        version, definition_hash, concurrent, cooldown, expires, created_at, updated_at)
+VALUES (:id, :workspace, :owner, :name, :state, :state_reason, :by, :now, :truth, :path, :error,
+        :version, :definition_hash, :concurrent, :cooldown, :expires, :now, :now);
+
+-- name: automation_version_insert
+INSERT INTO automation_version (automation_id, version, definition, definition_hash, created_at, created_by)
+VALUES (:automation_id, :version, :definition, :definition_hash, :now, :by);
+
+-- name: automation_redefine
+UPDATE automation SET name = :name, owner = :owner, version = :version, definition_hash = :definition_hash,
+       truth = :truth, path = :path, concurrent = :concurrent, cooldown = :cooldown, expires = :expires,
+       updated_at = :now, error = ''
+WHERE id = :id;
+
+-- name: automation_enable  proposed | paused | auto_paused | expired | completed -> active
+UPDATE automation SET state = 'active', state_reason = '', state_by = :by, state_at = :now, state_until = NULL,
+       errors_in_a_row = 0
+WHERE id = :id AND state IN ('proposed', 'paused', 'auto_paused', 'expired', 'completed');
+
+-- name: automation_pause  active | auto_paused | config_error -> paused
+UPDATE automation SET state = 'paused', state_reason = :reason, state_by = :by, state_at = :now, state_until = :until
+WHERE id = :id AND state IN ('active', 'auto_paused', 'config_error');
+
+-- name: automation_break  active | paused | auto_paused -> config_error
+UPDATE automation SET state_before = state, state = 'config_error', state_reason = :reason, state_by = 'desk',
+       state_at = :now, error = :error
+WHERE id = :id AND state IN ('active', 'paused', 'auto_paused');
+
+-- name: automation_break_again
+UPDATE automation SET error = :error, state_reason = :reason WHERE id = :id AND state = 'config_error';
+
+-- name: automation_mend  config_error -> active
+UPDATE automation SET state = 'active', state_reason = '', state_by = 'desk', state_at = :now, error = ''
+WHERE id = :id AND state = 'config_error';
+
+-- name: automation_expire  active -> expired
+UPDATE automation SET state = 'expired', state_reason = 'its expiry date has passed', state_by = 'desk',
+       state_at = :now
+WHERE id = :id AND state = 'active';
+
+-- name: automation_remove  proposed | active | paused | auto_paused | config_error | expired | completed -> removed
+UPDATE automation SET state = 'removed', state_reason = :reason, state_by = :by, state_at = :now
+WHERE id = :id AND state <> 'removed';
+
+-- name: automation_get
+SELECT id, workspace, owner, name, state, state_reason, state_by, state_at, state_until, state_before, truth, path,
+       error, version, definition_hash, created_at, updated_at, last_run_id, last_outcome, last_success_at,
+       last_failure_at, errors_in_a_row
+FROM automation WHERE id = :id @lock(automation);
+
+-- name: automation_find
+SELECT id FROM automation WHERE name = :name AND state <> 'removed' ORDER BY workspace, id;
+
+-- name: automation_find_prefix
+SELECT id FROM automation WHERE (id LIKE :prefix OR name LIKE :prefix) AND state <> 'removed' ORDER BY name, id LIMIT 20;
+
+-- name: automation_by_name
+SELECT id FROM automation WHERE workspace = :workspace AND name = :name AND state <> 'removed';
+
+-- name: automation_of_file
+SELECT id, name, state, path, definition_hash, error FROM automation WHERE truth = 'file' AND state <> 'removed' ORDER BY id;
+
+-- name: automation_unpause_runs
+-- Queued runs that a pause held back.
+UPDATE run SET blocked = NULL WHERE automation_id = :automation_id AND state = 'queued' AND blocked = 'paused';
+
+-- name: run_queued_of
+SELECT id FROM run WHERE automation_id = :automation_id AND state IN ('queued', 'held') ORDER BY id;
+
+-- name: run_running_of
+SELECT id FROM run WHERE automation_id = :automation_id AND state = 'running' ORDER BY id;
+
+-- name: trigger_insert
+INSERT INTO trigger (id, automation_id, name, kind, enabled, policy, schedule, version, next_fire_at, tzdata, created_at)
+VALUES (:id, :automation_id, :name, :kind, :enabled, :policy, :schedule, :version, :next_fire_at, :tzdata, :now);
+
+-- name: trigger_redefine
+-- Everything but the slot, which only `arm`, `advance` and `disarm` move.
+UPDATE trigger SET kind = :kind, enabled = :enabled, policy = :policy, removed_at = :removed_at, error = :error
+WHERE id = :id;
+
+-- name: triggers_of
+SELECT id, name, kind, enabled, policy, schedule, version, next_fire_at, tzdata, created_at, removed_at, error
+FROM trigger WHERE automation_id = :automation_id ORDER BY id;
+
+-- name: definition_change_write
+INSERT INTO definition_change (id, at, actor, workspace, automation_id, verb, version, detail)
+VALUES (:id, :now, :actor, :workspace, :automation_id, :verb, :version, :detail);

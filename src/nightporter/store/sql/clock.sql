@@ -1,0 +1,53 @@
+-- The clock source: armed slots.
+
+-- name: trigger_due
+-- Stored instants are compared; no schedule is parsed to find out what is due.
+SELECT t.id, t.automation_id, t.schedule, t.version, t.next_fire_at, t.policy, t.tzdata
+FROM trigger t
+WHERE t.next_fire_at <= :now AND t.error = ''
+ORDER BY t.next_fire_at LIMIT :room;
+
+-- name: trigger_next
+SELECT min(next_fire_at) FROM trigger WHERE next_fire_at IS NOT NULL AND next_fire_at > :now;
+
+-- name: trigger_advance
+-- Compare-and-set: whoever moves the slot on answers it; the loser changes nothing and goes on.
+UPDATE trigger SET next_fire_at = r.next_fire_at, tzdata = r.tzdata
+FROM @rows(id text, was int, next_fire_at int, tzdata text) AS r
+WHERE trigger.id = r.id AND trigger.next_fire_at = r.was
+RETURNING trigger.id;
+
+-- name: trigger_arm
+-- A slot is set without one being answered: a new trigger, an edit, an enabled automation.
+UPDATE trigger SET next_fire_at = r.next_fire_at, tzdata = r.tzdata, version = r.version, schedule = r.schedule
+FROM @rows(id text, next_fire_at int, tzdata text, version int, schedule text) AS r
+WHERE trigger.id = r.id;
+
+-- name: trigger_disarm
+UPDATE trigger SET next_fire_at = NULL FROM @rows(id text) AS r WHERE trigger.id = r.id;
+
+-- name: trigger_quarantine
+UPDATE trigger SET next_fire_at = NULL, error = :error WHERE id = :id;
+
+-- name: trigger_release
+UPDATE trigger SET error = '' WHERE id = :id;
+
+-- name: trigger_stale_zones
+-- Armed slots that were computed with another release of the time zone data.
+SELECT t.id, t.automation_id, t.schedule, t.version, t.next_fire_at, t.policy, t.tzdata
+FROM trigger t WHERE t.next_fire_at IS NOT NULL AND t.tzdata <> :tzdata ORDER BY t.id LIMIT :room;
+
+-- name: trigger_version_open
+INSERT INTO trigger_version (trigger_id, version, schedule, timezone, tzdata, valid_from)
+VALUES (:trigger_id, :version, :schedule, :timezone, :tzdata, :valid_from);
+
+-- name: trigger_version_close
+UPDATE trigger_version SET valid_to = :valid_to WHERE trigger_id = :trigger_id AND valid_to IS NULL;
+
+-- name: pause_open
+INSERT INTO pause (automation_id, paused_from, reason) VALUES (:automation_id, :paused_from, :reason)
+ON CONFLICT (automation_id, paused_from) DO UPDATE SET paused_to = NULL;
+
+-- name: pause_close
+UPDATE pause SET paused_to = :paused_to WHERE automation_id = :automation_id AND paused_to IS NULL
+RETURNING paused_from, reason;

@@ -1,0 +1,219 @@
+-- Dispatch: a queued run is claimed, handed to a runner, and ends.
+
+-- name: run_stage
+-- Runs whose time has come may be claimed.
+UPDATE run SET blocked = NULL
+WHERE blocked = 'time' AND state = 'queued' AND run_after <= :now;
+
+-- name: run_timed_next
+SELECT min(run_after) FROM run WHERE blocked = 'time';
+
+-- name: run_held_due
+SELECT id, token, seq, attempt FROM run WHERE blocked = 'time' AND state = 'held' AND run_after <= :now
+ORDER BY id @lock_free(run);
+
+-- name: run_resume  held -> queued
+UPDATE run SET state = 'queued', blocked = NULL, seq = run.seq + 1
+FROM @rows(id text) AS r WHERE run.id = r.id AND run.state = 'held'
+RETURNING run.id, run.seq, run.token, run.attempt;
+
+-- name: run_workspace_after
+-- The next workspace that has claimable runs: the claim seeks from one to the next, so none waits for another's queue.
+SELECT min(workspace) FROM run WHERE state = 'queued' AND blocked IS NULL AND workspace > :after;
+
+-- name: run_candidates
+SELECT run.id, run.automation_id, run.source, a.concurrent, a.cooldown, a.state, run.attempt
+FROM run JOIN automation a ON a.id = run.automation_id
+WHERE run.workspace = :workspace AND run.state = 'queued' AND run.blocked IS NULL
+ORDER BY run.rank LIMIT :room @lock_free(run);
+
+-- name: run_candidate
+-- One named run, for a command that executes it in its own process.
+SELECT run.id, run.automation_id, run.source, a.concurrent, a.cooldown, a.state, run.attempt
+FROM run JOIN automation a ON a.id = run.automation_id
+WHERE run.id = :id AND run.state = 'queued' AND run.blocked IS NULL @lock_free(run);
+
+-- name: automation_try_lock
+-- Automations whose runs are counted before a claim. A locked one is left for the next round, so a claim waits for nobody.
+SELECT a.id FROM @rows(id text) AS r JOIN automation a ON a.id = r.id ORDER BY a.id @lock_free(a);
+
+-- name: automation_lock
+SELECT a.id FROM @rows(id text) AS r JOIN automation a ON a.id = r.id ORDER BY a.id @lock(a);
+
+-- name: automation_running
+SELECT r.id, (SELECT count(*) FROM run WHERE run.automation_id = r.id AND run.state = 'running')
+FROM @rows(id text) AS r;
+
+-- name: run_block
+-- Out of the claim's way until the run it waits for ends, or its automation is enabled.
+UPDATE run SET blocked = r.blocked
+FROM @rows(id text, blocked text) AS r
+WHERE run.id = r.id AND run.state = 'queued' AND run.blocked IS NULL;
+
+-- name: run_claim  queued -> running
+UPDATE run SET state = 'running', worker = :worker, token = run.token + 1, attempt = run.attempt + 1,
+       seq = run.seq + 1, started_at = coalesce(run.started_at, :now), attempt_at = :now,
+       ran_late = CASE WHEN run.started_at IS NULL AND :now - run.scheduled_for > 300000000 THEN 1
+                       ELSE run.ran_late END
+FROM @rows(id text) AS r
+WHERE run.id = r.id AND run.state = 'queued' AND run.blocked IS NULL
+RETURNING run.id, run.workspace, run.automation_id, run.trigger_id, run.firing_id, run.source, run.version,
+          run.runner, run.attempt, run.attempts, run.token, run.seq, run.scheduled_for, run.has_payload, run.rank;
+
+-- name: automation_started
+UPDATE automation SET last_started_at = :now FROM @rows(id text) AS r WHERE automation.id = r.id;
+
+-- name: firing_payload
+SELECT p.firing_id, p.text, p.payload FROM @rows(firing_id text) AS r
+JOIN firing_payload p ON p.firing_id = r.firing_id;
+
+-- name: definition_of
+SELECT a.name, v.definition FROM automation_version v JOIN automation a ON a.id = v.automation_id
+WHERE v.automation_id = :automation_id AND v.version = :version;
+
+-- name: run_end  running -> succeeded | failed | timed_out | cancelled | skipped
+-- Fenced: a worker that was presumed dead changes nothing. The ending is the run's last change.
+UPDATE run SET state = r.state, reason = CASE WHEN r.state = 'cancelled' THEN coalesce(run.cancel_reason, r.reason)
+                                              ELSE r.reason END,
+       ended_at = :now, seq = run.seq + 1, outcome = r.outcome,
+       error_class = r.error_class, error = r.error, exit_code = r.exit_code, dead_at = r.dead_at
+FROM @rows(id text, token int, state text, reason text, outcome text, error_class text, error text, exit_code int,
+           dead_at int) AS r
+WHERE run.id = r.id AND run.state = 'running' AND run.token = r.token
+RETURNING run.id, run.seq, run.reason, run.worker;
+
+-- name: run_retry  running -> queued
+UPDATE run SET state = 'queued', blocked = 'time', run_after = r.run_after,
+       rank = r.run_after + run.priority * 10000000, reason = r.reason, seq = run.seq + 1,
+       error_class = r.error_class, error = r.error, exit_code = r.exit_code
+FROM @rows(id text, token int, run_after int, reason text, error_class text, error text, exit_code int) AS r
+WHERE run.id = r.id AND run.state = 'running' AND run.token = r.token
+RETURNING run.id, run.seq, run.reason, run.worker;
+
+-- name: run_hold  running -> held
+-- The provider asked us to come back: no failure, and the attempt is given back.
+UPDATE run SET state = 'held', blocked = 'time', run_after = r.run_after, attempt = run.attempt - 1,
+       rank = r.run_after + run.priority * 10000000, reason = r.reason, seq = run.seq + 1, error = r.error
+FROM @rows(id text, token int, run_after int, reason text, error text) AS r
+WHERE run.id = r.id AND run.state = 'running' AND run.token = r.token
+RETURNING run.id, run.seq, run.reason, run.worker;
+
+-- name: run_release  running -> queued
+-- A shutdown: the attempt is given back.
+UPDATE run SET state = 'queued', attempt = run.attempt - 1, seq = run.seq + 1, reason = 'shutdown',
+       run_after = :now
+FROM @rows(id text, token int) AS r
+WHERE run.id = r.id AND run.state = 'running' AND run.token = r.token
+RETURNING run.id, run.seq, run.reason, run.worker;
+
+-- name: run_set_aside  running -> review
+UPDATE run SET state = 'review', seq = run.seq + 1, reason = r.reason, error = r.error
+FROM @rows(id text, token int, reason text, error text) AS r
+WHERE run.id = r.id AND run.state = 'running' AND run.token = r.token
+RETURNING run.id, run.seq, run.reason, run.worker;
+
+-- name: run_cancel  queued | held -> cancelled
+UPDATE run SET state = 'cancelled', blocked = NULL, ended_at = :now, seq = run.seq + 1, reason = r.reason,
+       cancel_by = r.by, cancel_reason = r.reason, cancel_at = :now
+FROM @rows(id text, reason text, by text) AS r
+WHERE run.id = r.id AND run.state IN ('queued', 'held')
+RETURNING run.id, run.seq, run.automation_id, run.token, run.attempt;
+
+-- name: run_cancel_ask
+-- A running run is asked to end; its worker sees it and ends the work itself.
+UPDATE run SET cancel_at = :now, cancel_by = r.by, cancel_reason = r.reason
+FROM @rows(id text, reason text, by text) AS r
+WHERE run.id = r.id AND run.state = 'running' AND run.cancel_at IS NULL
+RETURNING run.id;
+
+-- name: run_cancel_asked
+SELECT id, token, cancel_reason, cancel_by FROM run WHERE worker = :worker AND state = 'running' AND cancel_at IS NOT NULL;
+
+-- name: run_behind
+-- The runs that wait for another run of these automations, oldest first.
+SELECT run.automation_id, run.id, run.blocked, a.concurrent
+FROM @rows(automation_id text) AS r
+JOIN run ON run.automation_id = r.automation_id
+JOIN automation a ON a.id = r.automation_id
+WHERE run.blocked IN ('overlap', 'concurrency') AND run.state = 'queued'
+ORDER BY run.automation_id, run.rank;
+
+-- name: automation_going
+-- How many of an automation's runs are running, and how many stand in the way of a run that must go alone.
+SELECT r.id, (SELECT count(*) FROM run WHERE run.automation_id = r.id AND run.state = 'running'),
+       (SELECT count(*) FROM run WHERE run.automation_id = r.id AND run.state IN ('queued', 'running', 'held', 'lost')
+        AND (run.blocked IS NULL OR run.blocked <> 'overlap'))
+FROM @rows(id text) AS r;
+
+-- name: run_unblock
+UPDATE run SET blocked = NULL
+FROM @rows(id text) AS r WHERE run.id = r.id AND run.state = 'queued' AND run.blocked IN ('overlap', 'concurrency');
+
+-- name: run_output_write
+INSERT INTO run_output (run_id, text, data, log)
+SELECT r.run_id, r.text, r.data, r.log FROM @rows(run_id text, text text, data text, log text) AS r WHERE true
+ON CONFLICT (run_id) DO UPDATE SET text = excluded.text, data = excluded.data, log = excluded.log;
+
+-- name: automation_health
+UPDATE automation SET last_run_id = r.run_id, last_outcome = r.outcome,
+       last_success_at = coalesce(r.success_at, automation.last_success_at),
+       last_failure_at = coalesce(r.failure_at, automation.last_failure_at),
+       errors_in_a_row = CASE WHEN r.reset = 1 THEN r.errors ELSE automation.errors_in_a_row + r.errors END
+FROM @rows(id text, run_id text, outcome text, success_at int, failure_at int, reset int, errors int) AS r
+WHERE automation.id = r.id;
+
+-- name: automation_complete  active -> completed
+-- A one-shot has its outcome.
+UPDATE automation SET state = 'completed', state_reason = 'its only moment has its outcome', state_by = 'desk',
+       state_at = :now
+FROM @rows(id text) AS r
+WHERE automation.id = r.id AND automation.state = 'active'
+  AND NOT EXISTS (SELECT 1 FROM trigger t WHERE t.automation_id = automation.id AND t.next_fire_at IS NOT NULL);
+
+-- name: rollup_add
+INSERT INTO rollup_month (automation_id, month, runs, succeeded, quiet, failed, cancelled)
+SELECT r.automation_id, r.month, r.runs, r.succeeded, r.quiet, r.failed, r.cancelled
+FROM @rows(automation_id text, month text, runs int, succeeded int, quiet int, failed int, cancelled int) AS r
+WHERE true
+ON CONFLICT (automation_id, month) DO UPDATE SET
+    runs = rollup_month.runs + excluded.runs, succeeded = rollup_month.succeeded + excluded.succeeded,
+    quiet = rollup_month.quiet + excluded.quiet, failed = rollup_month.failed + excluded.failed,
+    cancelled = rollup_month.cancelled + excluded.cancelled;
+
+-- name: run_fence
+-- Locks the run and answers whether the claim is still the current one.
+SELECT run.attempt FROM run WHERE run.id = :id AND run.token = :token AND run.state = 'running' @lock(run);
+
+-- name: child_write
+INSERT INTO child (run_id, token, worker, host, process_group, started)
+VALUES (:run_id, :token, :worker, :host, :process_group, :started);
+
+-- name: child_forget
+DELETE FROM child WHERE (run_id, token) IN (SELECT r.run_id, r.token FROM @rows(run_id text, token int) AS r);
+
+-- name: effect_find
+SELECT state, permalink, attempt FROM effect WHERE run_id = :run_id AND key = :key;
+
+-- name: effect_intend
+INSERT INTO effect (run_id, key, name, state, attempt, token, intended_at)
+SELECT r.run_id, r.key, r.name, 'intended', r.attempt, r.token, :now
+FROM @rows(run_id text, key text, name text, attempt int, token int) AS r WHERE true
+ON CONFLICT (run_id, key) DO UPDATE SET attempt = excluded.attempt, token = excluded.token,
+    intended_at = excluded.intended_at WHERE effect.state = 'intended';
+
+-- name: effect_do
+UPDATE effect SET state = 'done', done_at = :now, permalink = :permalink
+WHERE run_id = :run_id AND key = :key AND state = 'intended';
+
+-- name: effect_started_done
+-- The attempt ended: its start is no open question any more.
+UPDATE effect SET state = 'done', done_at = :now
+FROM @rows(run_id text, key text) AS r WHERE effect.run_id = r.run_id AND effect.key = r.key AND effect.state = 'intended';
+
+-- name: effect_counts
+-- How many effects of a run are done, and how many are open questions; the attempt's own start is not an effect.
+SELECT r.run_id,
+       (SELECT count(*) FROM effect e WHERE e.run_id = r.run_id AND e.state = 'done' AND e.name <> 'started'),
+       (SELECT count(*) FROM effect e WHERE e.run_id = r.run_id AND e.state = 'intended' AND e.name <> 'started'),
+       (SELECT count(*) FROM effect e WHERE e.run_id = r.run_id AND e.state = 'intended' AND e.name = 'started')
+FROM @rows(run_id text) AS r;

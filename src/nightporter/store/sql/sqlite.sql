@@ -1,0 +1,1 @@
+-- Overrides for SQLite: none are needed.

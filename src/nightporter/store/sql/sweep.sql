@@ -1,0 +1,130 @@
+-- Workers, leases, and what the sweep repairs.
+
+-- name: setting_get
+SELECT value FROM setting WHERE key = :key;
+
+-- name: setting_put
+INSERT INTO setting (key, value) VALUES (:key, :value)
+ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+
+-- name: setting_drop
+DELETE FROM setting WHERE key = :key;
+
+-- name: worker_join
+INSERT INTO worker (id, role, host, pid, beat, lock_path, started_at)
+VALUES (:id, :role, :host, :pid, 0, :lock_path, :now);
+
+-- name: worker_beat
+UPDATE worker SET beat = beat + 1 WHERE id = :id AND ended_at IS NULL;
+
+-- name: worker_end
+UPDATE worker SET ended_at = :now, ended_how = :how WHERE id = :id AND ended_at IS NULL;
+
+-- name: workers_alive
+SELECT id, role, host, pid, beat, lock_path, started_at FROM worker WHERE ended_at IS NULL ORDER BY id;
+
+-- name: run_of_worker
+-- What a dead worker held.
+SELECT run.id, run.automation_id, run.token, run.seq, run.attempt, run.attempts, run.version, run.runner,
+       run.cancel_at, run.source, run.workspace, run.trigger_id, run.scheduled_for
+FROM run WHERE run.worker = :worker AND run.state = 'running' ORDER BY run.id LIMIT :room @lock(run);
+
+-- name: run_lose  running -> lost
+UPDATE run SET state = 'lost', seq = run.seq + 1, reason = 'worker_lost', error_class = 'worker_lost'
+FROM @rows(id text, token int) AS r
+WHERE run.id = r.id AND run.state = 'running' AND run.token = r.token
+RETURNING run.id, run.seq, run.reason, run.worker;
+
+-- name: run_requeue  lost | review -> queued
+UPDATE run SET state = 'queued', blocked = NULL, seq = run.seq + 1, run_after = :now, reason = NULL,
+       rank = :now + run.priority * 10000000, attempts = CASE WHEN run.attempts > run.attempt THEN run.attempts
+                                                              ELSE run.attempt + 1 END
+FROM @rows(id text) AS r
+WHERE run.id = r.id AND run.state IN ('lost', 'review')
+RETURNING run.id, run.seq, run.token, run.attempt, run.automation_id;
+
+-- name: run_to_review  lost -> review
+UPDATE run SET state = 'review', seq = run.seq + 1, error = r.error
+FROM @rows(id text, error text) AS r WHERE run.id = r.id AND run.state = 'lost'
+RETURNING run.id, run.seq, run.token, run.attempt;
+
+-- name: run_abandon  lost -> failed
+UPDATE run SET state = 'failed', seq = run.seq + 1, ended_at = :now, outcome = 'failed', error = r.error,
+       dead_at = :now
+FROM @rows(id text, error text) AS r WHERE run.id = r.id AND run.state = 'lost'
+RETURNING run.id, run.seq, run.token, run.attempt;
+
+-- name: run_dismiss  review -> failed
+UPDATE run SET state = 'failed', seq = run.seq + 1, ended_at = :now, outcome = 'failed', reason = 'dismissed',
+       dead_at = :now
+FROM @rows(id text) AS r WHERE run.id = r.id AND run.state = 'review'
+RETURNING run.id, run.seq, run.token, run.attempt;
+
+-- name: child_of_worker
+SELECT run_id, token, host, process_group, started FROM child WHERE worker = :worker;
+
+-- name: children
+-- Whether a child was let go under these claims.
+SELECT child.run_id, child.token FROM @rows(run_id text, token int) AS r
+JOIN child ON child.run_id = r.run_id AND child.token = r.token;
+
+-- name: delivery_of_worker
+SELECT id, token, kind, tries, best_effort, run_id, automation_id, workspace, destination
+FROM delivery WHERE worker = :worker AND state = 'sending' ORDER BY id LIMIT :room @lock(delivery);
+
+-- name: quarantine_write
+INSERT INTO quarantine (subject, key, error, at) VALUES (:subject, :key, :error, :now)
+ON CONFLICT (subject, key) DO NOTHING;
+
+-- name: quarantine_release
+DELETE FROM quarantine WHERE subject = :subject AND key = :key;
+
+-- name: pause_due
+-- Pauses with an end that has come.
+SELECT id FROM automation WHERE state = 'paused' AND state_until <= :now ORDER BY id LIMIT :room;
+
+-- name: automation_expired
+SELECT id FROM automation WHERE state = 'active' AND expires <= :now ORDER BY id LIMIT :room;
+
+-- name: prune_runs
+-- Ended runs of before the bound whose deliveries have ended and that nobody still has to look at.
+SELECT run.id FROM run
+WHERE run.id < :bound AND run.ended_at IS NOT NULL AND run.ended_at < :before
+  AND (run.dead_at IS NULL OR run.dead_at < :dead_before)
+  AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.run_id = run.id AND d.state IN ('pending', 'sending'))
+ORDER BY run.id LIMIT :room;
+
+-- name: prune_run
+DELETE FROM run WHERE id IN (SELECT r.id FROM @rows(id text) AS r);
+
+-- name: prune_output
+DELETE FROM run_output WHERE run_id IN (SELECT r.id FROM @rows(id text) AS r);
+
+-- name: prune_effects
+DELETE FROM effect WHERE run_id IN (SELECT r.id FROM @rows(id text) AS r);
+
+-- name: prune_tries
+DELETE FROM delivery_try WHERE delivery_id IN (SELECT d.id FROM delivery d JOIN @rows(id text) AS r ON d.run_id = r.id);
+
+-- name: prune_deliveries
+DELETE FROM delivery WHERE run_id IN (SELECT r.id FROM @rows(id text) AS r);
+
+-- name: prune_transitions
+-- Ledger lines and transitions stay longer than the runs they are of.
+DELETE FROM transition WHERE run_id IN (
+    SELECT t.run_id FROM transition t WHERE t.run_id < :bound AND NOT EXISTS (SELECT 1 FROM run WHERE run.id = t.run_id)
+    LIMIT :room);
+
+-- name: prune_payloads
+DELETE FROM firing_payload WHERE firing_id IN (
+    SELECT p.firing_id FROM firing_payload p WHERE p.firing_id < :bound
+    AND NOT EXISTS (SELECT 1 FROM firing f JOIN run ON run.id = f.run_id WHERE f.id = p.firing_id)
+    LIMIT :room);
+
+-- name: prune_firings
+DELETE FROM firing WHERE id IN (
+    SELECT f.id FROM firing f WHERE f.id < :bound AND NOT EXISTS (SELECT 1 FROM run WHERE run.id = f.run_id)
+    LIMIT :room);
+
+-- name: prune_workers
+DELETE FROM worker WHERE ended_at < :before AND NOT EXISTS (SELECT 1 FROM run WHERE run.worker = worker.id);

@@ -1,0 +1,93 @@
+"""Admission's part of a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from nightporter.clock import HOUR, Instant
+from nightporter.store.sql_port import Row
+from nightporter.store.tx_base import TxBase
+from nightporter.words import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerFacts:
+    """What the gates need of a trigger and its automation, as they stand in this transaction."""
+
+    trigger_id: str
+    automation_id: str
+    kind: str
+    enabled: bool
+    removed: bool
+    policy: Policy
+    version: int
+    """Of the schedule."""
+    workspace: str
+    owner: str
+    state: str
+    state_reason: str
+    definition_version: int
+    last_started_at: Instant | None
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How much of an automation is under way; each number stops at the cap it was asked with."""
+
+    queued: int
+    going: int
+    admitted_in_hour: int
+    standing: str | None
+    """One of the unfinished runs, a running one first."""
+    oldest_in_hour: Instant | None
+    """Admission of the oldest run that still counts against the hourly ceiling."""
+
+
+class AdmissionTx(TxBase):
+    def trigger_facts(self, trigger_ids: Collection[str]) -> dict[str, TriggerFacts]:
+        """Facts by trigger id, their automations locked; unknown ids are left out."""
+        rows = self.sql.each("trigger_facts", [(t,) for t in sorted(trigger_ids)])
+        return {
+            r[0]: TriggerFacts(
+                r[0], r[1], r[2], bool(r[3]), r[4] is not None, Policy.from_json(r[5]), r[6], r[7], r[8], r[9], r[10],
+                r[11], r[12],
+            )
+            for r in rows
+        }
+
+    def recall(self, tellings: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str | None]:
+        """The run of each (trigger, external id) that was told before; None where it became none."""
+        return {(r[0], r[1]): r[2] for r in self.sql.each("firing_recall", list(tellings))}
+
+    def loads(
+        self, automation_ids: Collection[str], *, queued_cap: int, going_cap: int, hour_cap: int, now: Instant
+    ) -> dict[str, Load]:
+        """The load of each automation; a cap of 0 counts nothing and costs nothing."""
+        rows = self.sql.each(
+            "automation_load", [(a,) for a in automation_ids],
+            queued_cap=queued_cap, going_cap=going_cap, hour_cap=hour_cap, hour_from=now - HOUR,
+        )
+        return {r[0]: Load(*r[1:]) for r in rows}
+
+    def going(self, automation_id: str) -> list[tuple[str, str, int, int, int]]:
+        """`(run, state, token, seq, attempt)` of the unfinished runs of an automation."""
+        rows = self.sql.all("run_going", automation_id=automation_id)
+        return [(r[0], r[1], r[2], r[3], r[4]) for r in rows]
+
+    def queue_runs(self, rows: Sequence[Row], *, now: Instant) -> None:
+        """Insert queued runs; columns as in the query."""
+        self.sql.each("run_queue", rows, now=now)
+
+    def write_transitions(self, rows: Sequence[Row], *, now: Instant) -> None:
+        """`(run, seq, from, to, reason, worker, token, attempt, error class)`."""
+        self.sql.each("transition_write", rows, now=now)
+
+    def write_firings(self, rows: Sequence[Row], payloads: Sequence[Row], *, now: Instant) -> None:
+        """Ledger lines; columns as in the query. Payloads are `(firing, text, payload, metadata)`."""
+        self.sql.each("firing_write", rows, now=now)
+        self.sql.each("firing_payload_write", payloads)
+
+    def count_triggers(self, rows: Sequence[Row], *, now: Instant) -> None:
+        """`(trigger, firings, runs, last verdict, last reason)`, one row a trigger."""
+        self.sql.each("trigger_count", rows, now=now)

@@ -1,0 +1,144 @@
+"""The definitions' part of a transaction: automations, versions, triggers, changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from nightporter.clock import Instant
+from nightporter.store.sql_port import Row
+from nightporter.store.tx_base import TxBase
+
+
+@dataclass(frozen=True, slots=True)
+class AutomationRow:
+    """An automation as it is stored; locked on PostgreSQL."""
+
+    id: str
+    workspace: str
+    owner: str
+    name: str
+    state: str
+    state_reason: str
+    state_by: str
+    state_at: Instant
+    state_until: Instant | None
+    state_before: str
+    truth: str
+    path: str
+    error: str
+    version: int
+    definition_hash: str
+    created_at: Instant
+    updated_at: Instant
+    last_run_id: str | None
+    last_outcome: str | None
+    last_success_at: Instant | None
+    last_failure_at: Instant | None
+    errors_in_a_row: int
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerRow:
+    """A trigger as it is stored."""
+
+    id: str
+    name: str
+    kind: str
+    enabled: bool
+    policy: str
+    schedule: str | None
+    version: int
+    next_fire_at: Instant | None
+    tzdata: str
+    created_at: Instant
+    removed_at: Instant | None
+    error: str
+
+
+class AutomationTx(TxBase):
+    def automation(self, automation_id: str) -> AutomationRow | None:
+        row = self.sql.one("automation_get", id=automation_id)
+        return None if row is None else AutomationRow(*row)
+
+    def automation_named(self, name: str, *, workspace: str | None = None) -> list[str]:
+        """Ids of the automations of that name; one a workspace at most."""
+        if workspace is not None:
+            rows = self.sql.all("automation_by_name", workspace=workspace, name=name)
+        else:
+            rows = self.sql.all("automation_find", name=name)
+        return [r[0] for r in rows]
+
+    def automations_like(self, prefix: str) -> list[str]:
+        """Ids of automations whose id or name begins so, twenty at most."""
+        plain = prefix.replace("%", "")  # "_" may stand for any letter: twenty rows more to choose from at worst
+        return [r[0] for r in self.sql.all("automation_find_prefix", prefix=f"{plain}%")]
+
+    def automations_of_files(self) -> list[Row]:
+        """`(id, name, state, path, definition hash, error)`."""
+        return self.sql.all("automation_of_file")
+
+    def insert_automation(self, **columns: Any) -> None:
+        self.sql.run("automation_insert", **columns)
+
+    def insert_version(self, automation_id: str, version: int, definition: str, digest: str, *, by: str,
+                       now: Instant) -> None:
+        self.sql.run("automation_version_insert", automation_id=automation_id, version=version, definition=definition,
+                     definition_hash=digest, by=by, now=now)
+
+    def redefine(self, **columns: Any) -> None:
+        self.sql.run("automation_redefine", **columns)
+
+    # -- state: each answers whether it was this call that made the change ----------------------------------------
+
+    def enable(self, automation_id: str, *, by: str, now: Instant) -> bool:
+        return self.sql.run("automation_enable", id=automation_id, by=by, now=now) > 0
+
+    def pause(self, automation_id: str, *, by: str, reason: str, until: Instant | None, now: Instant) -> bool:
+        return self.sql.run("automation_pause", id=automation_id, by=by, reason=reason, until=until, now=now) > 0
+
+    def break_(self, automation_id: str, *, reason: str, error: str, now: Instant) -> bool:
+        if self.sql.run("automation_break", id=automation_id, reason=reason, error=error, now=now):
+            return True
+        self.sql.run("automation_break_again", id=automation_id, reason=reason, error=error)
+        return False
+
+    def mend(self, automation_id: str, *, now: Instant) -> bool:
+        return self.sql.run("automation_mend", id=automation_id, now=now) > 0
+
+    def expire(self, automation_id: str, *, now: Instant) -> bool:
+        return self.sql.run("automation_expire", id=automation_id, now=now) > 0
+
+    def remove(self, automation_id: str, *, by: str, reason: str, now: Instant) -> bool:
+        return self.sql.run("automation_remove", id=automation_id, by=by, reason=reason, now=now) > 0
+
+    def unpause_runs(self, automation_id: str) -> None:
+        """Let the runs that a pause held back be claimed."""
+        self.sql.run("automation_unpause_runs", automation_id=automation_id)
+        self.kicks.add("queued")
+
+    def waiting_runs(self, automation_id: str) -> list[str]:
+        return [r[0] for r in self.sql.all("run_queued_of", automation_id=automation_id)]
+
+    def running_runs(self, automation_id: str) -> list[str]:
+        return [r[0] for r in self.sql.all("run_running_of", automation_id=automation_id)]
+
+    # -- triggers -------------------------------------------------------------------------------------------------
+
+    def triggers(self, automation_id: str) -> list[TriggerRow]:
+        """Removed ones too."""
+        return [
+            TriggerRow(r[0], r[1], r[2], bool(r[3]), *r[4:])
+            for r in self.sql.all("triggers_of", automation_id=automation_id)
+        ]
+
+    def insert_trigger(self, **columns: Any) -> None:
+        self.sql.run("trigger_insert", **columns)
+
+    def redefine_trigger(self, **columns: Any) -> None:
+        """Everything but the slot."""
+        self.sql.run("trigger_redefine", **columns)
+
+    def write_change(self, **columns: Any) -> None:
+        """A line of the audit trail of definitions."""
+        self.sql.run("definition_change_write", **columns)

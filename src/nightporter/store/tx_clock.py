@@ -1,0 +1,91 @@
+"""The clock source's part of a transaction: armed slots, versions of schedules, pauses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nightporter.clock import Instant
+from nightporter.store.sql_port import Row
+from nightporter.store.tx_base import TxBase
+from nightporter.words import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Armed:
+    """A trigger whose slot is set."""
+
+    trigger_id: str
+    automation_id: str
+    schedule: str
+    """As stored: `schedule_text`."""
+    version: int
+    next_fire_at: Instant
+    policy: str
+    tzdata: str
+
+
+def schedule_text(schedule: Schedule) -> str:
+    """A schedule as it is stored."""
+    return json.dumps([schedule.kind, schedule.expression, schedule.timezone, schedule.anchor], separators=(",", ":"))
+
+
+def schedule_from(text: str) -> Schedule:
+    """The inverse. Raises ValueError or TypeError when it is not one."""
+    return Schedule(*json.loads(text))
+
+
+class ClockTx(TxBase):
+    def due(self, now: Instant, room: int) -> list[Armed]:
+        """Armed triggers whose slot has come, earliest first."""
+        return [Armed(*r) for r in self.sql.all("trigger_due", now=now, room=room)]
+
+    def next_slot(self, after: Instant) -> Instant | None:
+        """The earliest armed slot after an instant."""
+        row = self.sql.one("trigger_next", now=after)
+        return None if row is None else row[0]
+
+    def advance(self, rows: Sequence[tuple[str, int, int | None, str]]) -> set[str]:
+        """Move slots on: `(trigger, was, next, tzdata)`. Returns those that were still where we read them."""
+        return {r[0] for r in self.sql.each("trigger_advance", rows)}
+
+    def arm(self, rows: Sequence[Row]) -> None:
+        """Set slots: `(trigger, next, tzdata, version, schedule)`."""
+        self.sql.each("trigger_arm", rows)
+        self.kicks.add("due")
+
+    def disarm(self, trigger_ids: Sequence[str]) -> None:
+        self.sql.each("trigger_disarm", [(t,) for t in trigger_ids])
+
+    def stale_zones(self, tzdata: str, room: int) -> list[Armed]:
+        """Armed triggers computed with another release of the zone data."""
+        return [Armed(*r) for r in self.sql.all("trigger_stale_zones", tzdata=tzdata, room=room)]
+
+    def quarantine_trigger(self, trigger_id: str, error: str, *, now: Instant) -> None:
+        """Take a trigger that cannot be read out of the loop, named and once."""
+        self.sql.run("trigger_quarantine", id=trigger_id, error=error)
+        self.sql.run("quarantine_write", subject="trigger", key=trigger_id, error=error, now=now)
+
+    def release_trigger(self, trigger_id: str) -> None:
+        self.sql.run("trigger_release", id=trigger_id)
+        self.sql.run("quarantine_release", subject="trigger", key=trigger_id)
+
+    def open_version(self, trigger_id: str, version: int, schedule: Schedule, *, tzdata: str, at: Instant) -> None:
+        """From `at` on, slots strictly after it are owed under this schedule."""
+        self.sql.run(
+            "trigger_version_open", trigger_id=trigger_id, version=version, schedule=schedule_text(schedule),
+            timezone=schedule.timezone, tzdata=tzdata, valid_from=at,
+        )
+
+    def close_version(self, trigger_id: str, *, at: Instant) -> None:
+        """Slots after `at` are not owed under the version now open."""
+        self.sql.run("trigger_version_close", trigger_id=trigger_id, valid_to=at)
+
+    def open_pause(self, automation_id: str, reason: str, *, at: Instant) -> None:
+        self.sql.run("pause_open", automation_id=automation_id, paused_from=at, reason=reason)
+
+    def close_pause(self, automation_id: str, *, at: Instant) -> tuple[Instant, str] | None:
+        """End the open pause: `(from, reason)`, or None when there was none."""
+        row = self.sql.one("pause_close", automation_id=automation_id, paused_to=at)
+        return None if row is None else (row[0], row[1])

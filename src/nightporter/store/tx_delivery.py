@@ -1,0 +1,65 @@
+"""Delivery's part of a transaction, and the inbox."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from nightporter.clock import Instant
+from nightporter.store.sql_port import Row
+from nightporter.store.tx_base import TxBase
+
+
+class DeliveryTx(TxBase):
+    def create_deliveries(self, rows: Sequence[Row], *, now: Instant) -> None:
+        """Columns as in the query; written in the transaction that ends the run."""
+        self.sql.each("delivery_create", rows, now=now)
+        if rows:
+            self.kicks.add("delivery")
+
+    def next_try(self) -> Instant | None:
+        row = self.sql.one("delivery_next")
+        return None if row is None else row[0]
+
+    def delivery_candidates(self, now: Instant, room: int, full_lanes: Collection[str]) -> list[tuple[str, str]]:
+        """`(delivery, lane)` of what is due, earliest first, passing over lanes that are full."""
+        if full_lanes:
+            rows = self.sql.all("delivery_candidates_beside", now=now, room=room, lanes=f"|{'|'.join(full_lanes)}|")
+        else:
+            rows = self.sql.all("delivery_candidates", now=now, room=room)
+        return [(r[0], r[1]) for r in rows]
+
+    def send(self, delivery_ids: Sequence[str], *, worker: str) -> list[Row]:
+        """pending -> sending; columns as in the query."""
+        return self.sql.each("delivery_send", [(d,) for d in delivery_ids], worker=worker)
+
+    def end_deliveries(self, rows: Sequence[Row], *, now: Instant) -> set[str]:
+        """`(delivery, token, state, reason, evidence, error)`; those whose claim was current."""
+        return {r[0] for r in self.sql.each("delivery_end", rows, now=now)}
+
+    def defer(self, rows: Sequence[Row]) -> set[str]:
+        """`(delivery, token, next try, reason, error)`; those whose claim was current."""
+        return {r[0] for r in self.sql.each("delivery_defer", rows)}
+
+    def resend(self, delivery_id: str, *, now: Instant) -> bool:
+        """given_up, unknown or unverified -> pending, by a person."""
+        self.kicks.add("delivery")
+        return self.sql.run("delivery_resend", id=delivery_id, now=now) > 0
+
+    def write_tries(self, rows: Sequence[Row], *, now: Instant) -> None:
+        """`(delivery, n, result, status, event id, body hash, error)`."""
+        self.sql.each("delivery_try_write", rows, now=now)
+
+    def results(self, run_ids: Collection[str]) -> dict[str, Row]:
+        """What bodies are made of, by run; columns as in the query."""
+        return {r[0]: r for r in self.sql.each("delivery_result", [(r,) for r in run_ids])}
+
+    def write_inbox(self, rows: Sequence[Row], *, now: Instant) -> None:
+        """`(id, workspace, owner, automation, run, kind, title, text)`; an id that is there already is left alone."""
+        self.sql.each("inbox_write", rows, now=now)
+
+    def unread(self, room: int) -> list[Row]:
+        """`(id, kind, title, text, automation, run, created)`, oldest first."""
+        return self.sql.all("inbox_unread", room=room)
+
+    def mark_read(self, ids: Collection[str], *, now: Instant) -> None:
+        self.sql.each("inbox_read", [(i,) for i in ids], now=now)

@@ -1,0 +1,187 @@
+"""Dispatch's part of a transaction: claims, endings, effects, children."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from nightporter.clock import Instant
+from nightporter.errors import Conflict, LostClaim
+from nightporter.store.sql_port import Row
+from nightporter.store.tx_base import TxBase
+
+
+class DispatchTx(TxBase):
+    # -- before a claim ---------------------------------------------------------------------------------------
+
+    def stage(self, now: Instant) -> int:
+        """Let runs whose time has come be claimed; how many."""
+        return self.sql.run("run_stage", now=now)
+
+    def next_timed(self) -> Instant | None:
+        """When the next retry or held run comes due."""
+        row = self.sql.one("run_timed_next")
+        return None if row is None else row[0]
+
+    def held_due(self, now: Instant) -> list[str]:
+        return [r[0] for r in self.sql.all("run_held_due", now=now)]
+
+    def resume(self, run_ids: Collection[str]) -> list[Row]:
+        """held -> queued: `(run, seq, token, attempt)` of those that were held."""
+        return self.sql.each("run_resume", [(r,) for r in run_ids])
+
+    def candidates(self, room: int) -> list[Row]:
+        """Claimable runs, best rank first within a workspace, every workspace served in turn:
+        `(run, automation, source, concurrent, cooldown, automation's state, attempt)`."""
+        queues: list[list[Row]] = []
+        after = ""
+        while (row := self.sql.one("run_workspace_after", after=after)) and row[0] is not None:
+            after = row[0]
+            queues.append(self.sql.all("run_candidates", workspace=after, room=room))
+        if len(queues) == 1:
+            return queues[0]
+        served = [row for turn in range(room) for queue in queues if turn < len(queue) for row in [queue[turn]]]
+        return served[:room]
+
+    def candidate(self, run_id: str) -> list[Row]:
+        """The same for one named run."""
+        return self.sql.all("run_candidate", id=run_id)
+
+    def try_lock_automations(self, ids: Collection[str]) -> set[str]:
+        return {r[0] for r in self.sql.each("automation_try_lock", [(a,) for a in sorted(ids)])}
+
+    def lock_automations(self, ids: Collection[str]) -> None:
+        """In the order of ids, so that two processes never wait for one another."""
+        self.sql.each("automation_lock", [(a,) for a in sorted(ids)])
+
+    def running_of(self, ids: Collection[str]) -> dict[str, int]:
+        return dict(self.sql.each("automation_running", [(a,) for a in ids]))
+
+    def block(self, rows: Sequence[tuple[str, str]]) -> None:
+        """`(run, why)`: out of the claim's way."""
+        self.sql.each("run_block", rows)
+
+    def claim(self, run_ids: Sequence[str], *, worker: str, now: Instant) -> list[Row]:
+        """queued -> running; columns as in the query, best rank first."""
+        rows = self.sql.each("run_claim", [(r,) for r in run_ids], worker=worker, now=now)
+        return sorted(rows, key=lambda r: r[-1])
+
+    def note_starts(self, automation_ids: Collection[str], *, now: Instant) -> None:
+        self.sql.each("automation_started", [(a,) for a in sorted(automation_ids)], now=now)
+
+    def payloads(self, firing_ids: Sequence[str]) -> dict[str, tuple[str, str | None]]:
+        """`(text, payload JSON)` by firing."""
+        return {r[0]: (r[1], r[2]) for r in self.sql.each("firing_payload", [(f,) for f in firing_ids])}
+
+    def definition(self, automation_id: str, version: int) -> tuple[str, str]:
+        """`(automation's name, definition JSON)`. Raises Conflict when the row is gone: somebody edited the store."""
+        row = self.sql.one("definition_of", automation_id=automation_id, version=version)
+        if row is None:
+            raise Conflict(f"version {version} of automation {automation_id} is not in the store",
+                           next="run `nightporter audit`")
+        return row[0], row[1]
+
+    # -- the ways out of running: each returns `(run, seq, reason, worker)` of those whose claim was current ------
+
+    def end(self, rows: Sequence[Row], *, now: Instant) -> list[Row]:
+        """`(run, token, state, reason, outcome, error class, error, exit code, dead since)`."""
+        return self.sql.each("run_end", rows, now=now)
+
+    def retry(self, rows: Sequence[Row]) -> list[Row]:
+        """`(run, token, run after, reason, error class, error, exit code)`."""
+        return self.sql.each("run_retry", rows)
+
+    def hold(self, rows: Sequence[Row]) -> list[Row]:
+        """`(run, token, run after, reason, error)`."""
+        return self.sql.each("run_hold", rows)
+
+    def release(self, rows: Sequence[Row], *, now: Instant) -> list[Row]:
+        """`(run, token)`."""
+        return self.sql.each("run_release", rows, now=now)
+
+    def set_aside(self, rows: Sequence[Row]) -> list[Row]:
+        """`(run, token, reason, error)`."""
+        return self.sql.each("run_set_aside", rows)
+
+    # -- cancelling -------------------------------------------------------------------------------------------
+
+    def cancel(self, rows: Sequence[tuple[str, str, str]], *, now: Instant) -> list[Row]:
+        """`(run, reason, by)` for runs that wait: returns `(run, seq, automation, token, attempt)` of the cancelled."""
+        return self.sql.each("run_cancel", rows, now=now)
+
+    def ask_to_cancel(self, rows: Sequence[tuple[str, str, str]], *, now: Instant) -> list[str]:
+        """The same for running ones: their worker will end them."""
+        self.kicks.add("cancel")
+        return [r[0] for r in self.sql.each("run_cancel_ask", rows, now=now)]
+
+    def cancel_asked(self, worker: str) -> list[Row]:
+        """`(run, token, reason, by)` of this worker's runs that somebody wants ended."""
+        return self.sql.all("run_cancel_asked", worker=worker)
+
+    # -- what an ending changes beside the run -----------------------------------------------------------------
+
+    def behind(self, automation_ids: Collection[str]) -> list[Row]:
+        """`(automation, run, blocked, concurrent)` of runs that wait for another, by automation and rank."""
+        return self.sql.each("run_behind", [(a,) for a in sorted(automation_ids)])
+
+    def going_counts(self, automation_ids: Collection[str]) -> dict[str, tuple[int, int]]:
+        """`(running, in the way of a run that must go alone)` by automation."""
+        rows = self.sql.each("automation_going", [(a,) for a in sorted(automation_ids)])
+        return {r[0]: (r[1], r[2]) for r in rows}
+
+    def unblock(self, run_ids: Sequence[str]) -> None:
+        self.sql.each("run_unblock", [(r,) for r in run_ids])
+        if run_ids:
+            self.kicks.add("queued")
+
+    def write_outputs(self, rows: Sequence[Row]) -> None:
+        """`(run, text, data JSON, log)`."""
+        self.sql.each("run_output_write", rows)
+
+    def note_health(self, rows: Sequence[Row]) -> None:
+        """`(automation, run, outcome, success at, failure at, reset, errors)`, one row an automation."""
+        self.sql.each("automation_health", rows)
+
+    def complete(self, automation_ids: Collection[str], *, now: Instant) -> None:
+        """One-shots with nothing armed any more."""
+        self.sql.each("automation_complete", [(a,) for a in sorted(automation_ids)], now=now)
+
+    def add_to_month(self, rows: Sequence[Row]) -> None:
+        """`(automation, month, runs, succeeded, quiet, failed, cancelled)`, one row an automation and month."""
+        self.sql.each("rollup_add", rows)
+
+    # -- what a runner writes while it works --------------------------------------------------------------------
+
+    def fence(self, run_id: str, token: int) -> int:
+        """The attempt under the claim. Raises LostClaim when it is not the current one."""
+        row = self.sql.one("run_fence", id=run_id, token=token)
+        if row is None:
+            raise LostClaim(f"claim {token} on {run_id} is no longer current",
+                            why="the run went on without this worker", next="stop the work: its result will not be written")
+        return int(row[0])
+
+    def write_child(self, run_id: str, token: int, *, worker: str, host: str, group: int, started: int) -> None:
+        self.sql.run("child_write", run_id=run_id, token=token, worker=worker, host=host, process_group=group,
+                     started=started)
+
+    def forget_children(self, claims: Sequence[tuple[str, int]]) -> None:
+        self.sql.each("child_forget", claims)
+
+    def effect(self, run_id: str, key: str) -> tuple[str, str, int] | None:
+        """`(state, permalink, attempt)`."""
+        row = self.sql.one("effect_find", run_id=run_id, key=key)
+        return None if row is None else (row[0], row[1], row[2])
+
+    def intend(self, rows: Sequence[tuple[str, str, str, int, int]], *, now: Instant) -> None:
+        """`(run, key, name, attempt, token)`."""
+        self.sql.each("effect_intend", rows, now=now)
+
+    def effect_done(self, run_id: str, key: str, permalink: str, *, now: Instant) -> None:
+        self.sql.run("effect_do", run_id=run_id, key=key, permalink=permalink, now=now)
+
+    def started_done(self, rows: Sequence[tuple[str, str]], *, now: Instant) -> None:
+        """`(run, key)` of start marks whose attempt has ended."""
+        self.sql.each("effect_started_done", rows, now=now)
+
+    def effect_counts(self, run_ids: Collection[str]) -> dict[str, tuple[int, int, int]]:
+        """`(done, open questions, starts without an end)` by run."""
+        return {r[0]: (r[1], r[2], r[3]) for r in self.sql.each("effect_counts", [(r,) for r in run_ids])}

@@ -1,0 +1,110 @@
+"""The sweep's part of a transaction: settings, workers and leases, repairs, pruning."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from nightporter.clock import Instant
+from nightporter.store.sql_port import Row
+from nightporter.store.tx_base import TxBase
+
+
+class SweepTx(TxBase):
+    def setting(self, key: str) -> str | None:
+        row = self.sql.one("setting_get", key=key)
+        return None if row is None else row[0]
+
+    def put_setting(self, key: str, value: str) -> None:
+        self.sql.run("setting_put", key=key, value=value)
+
+    def drop_setting(self, key: str) -> None:
+        self.sql.run("setting_drop", key=key)
+
+    # -- workers ------------------------------------------------------------------------------------------------
+
+    def join(self, worker: str, *, role: str, host: str, pid: int, lock_path: str, now: Instant) -> None:
+        self.sql.run("worker_join", id=worker, role=role, host=host, pid=pid, lock_path=lock_path, now=now)
+
+    def beat(self, worker: str) -> bool:
+        """Renew the lease. False: somebody declared this worker dead."""
+        return self.sql.run("worker_beat", id=worker) > 0
+
+    def end_worker(self, worker: str, how: str, *, now: Instant) -> bool:
+        """`stopped` or `dead`. True when this call was the one."""
+        return self.sql.run("worker_end", id=worker, how=how, now=now) > 0
+
+    def workers(self) -> list[Row]:
+        """`(id, role, host, pid, beat, lock path, started at)` of those not ended."""
+        return self.sql.all("workers_alive")
+
+    # -- what a dead worker held --------------------------------------------------------------------------------
+
+    def held_by(self, worker: str, room: int) -> list[Row]:
+        """Its running runs; columns as in the query."""
+        return self.sql.all("run_of_worker", worker=worker, room=room)
+
+    def lose(self, rows: Sequence[tuple[str, int]]) -> list[Row]:
+        """`(run, token)`: running -> lost."""
+        return self.sql.each("run_lose", rows)
+
+    def requeue(self, run_ids: Collection[str], *, now: Instant) -> list[Row]:
+        """lost or review -> queued: `(run, seq, token, attempt, automation)`."""
+        if run_ids:
+            self.kicks.add("queued")
+        return self.sql.each("run_requeue", [(r,) for r in run_ids], now=now)
+
+    def to_review(self, rows: Sequence[tuple[str, str]]) -> list[Row]:
+        """`(run, error)`: lost -> review; `(run, seq, token, attempt)`."""
+        return self.sql.each("run_to_review", rows)
+
+    def abandon(self, rows: Sequence[tuple[str, str]], *, now: Instant) -> list[Row]:
+        """`(run, error)`: lost -> failed, a dead letter; `(run, seq, token, attempt)`."""
+        return self.sql.each("run_abandon", rows, now=now)
+
+    def dismiss(self, run_ids: Collection[str], *, now: Instant) -> list[Row]:
+        """review -> failed, by a person; `(run, seq, token, attempt)`."""
+        return self.sql.each("run_dismiss", [(r,) for r in run_ids], now=now)
+
+    def children_of(self, worker: str) -> list[Row]:
+        """`(run, token, host, process group, started)`."""
+        return self.sql.all("child_of_worker", worker=worker)
+
+    def let_go(self, claims: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:
+        """The claims under which a child was let go."""
+        return {(r[0], r[1]) for r in self.sql.each("children", claims)}
+
+    def sending_of(self, worker: str, room: int) -> list[Row]:
+        """Deliveries it was handing over; columns as in the query."""
+        return self.sql.all("delivery_of_worker", worker=worker, room=room)
+
+    # -- ends that come by themselves -----------------------------------------------------------------------------
+
+    def pauses_due(self, now: Instant, room: int = 500) -> list[str]:
+        return [r[0] for r in self.sql.all("pause_due", now=now, room=room)]
+
+    def expired(self, now: Instant, room: int = 500) -> list[str]:
+        return [r[0] for r in self.sql.all("automation_expired", now=now, room=room)]
+
+    # -- retention: a few hundred rows a call, so that no lock is held for long ------------------------------------
+
+    def prune_runs(self, *, before: Instant, dead_before: Instant, room: int) -> int:
+        """Delete ended runs and what hangs on them; how many."""
+        bound = f"run_{before // 1000:011x}"
+        ids = [
+            (r[0],) for r in self.sql.all("prune_runs", bound=bound, before=before, dead_before=dead_before, room=room)
+        ]
+        for name in ("prune_tries", "prune_deliveries", "prune_effects", "prune_output", "prune_run"):
+            self.sql.each(name, ids)
+        return len(ids)
+
+    def prune_ledger(self, *, before: Instant, room: int) -> int:
+        """Delete lines, payloads and transitions whose run is gone; how many rows."""
+        stamp = f"{before // 1000:011x}"
+        return (
+            self.sql.run("prune_payloads", bound=f"fir_{stamp}", room=room)
+            + self.sql.run("prune_firings", bound=f"fir_{stamp}", room=room)
+            + self.sql.run("prune_transitions", bound=f"run_{stamp}", room=room)
+        )
+
+    def prune_workers(self, *, before: Instant) -> int:
+        return self.sql.run("prune_workers", before=before)

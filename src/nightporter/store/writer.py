@@ -1,0 +1,216 @@
+"""The writer: one thread that turns write functions into durable transactions, many at a time.
+
+Callers queue functions; the thread takes all that are waiting, runs each in a savepoint, commits once and only
+then answers them. One fsync for all: durable *and* fast.
+
+After any error it checks that the transaction still exists: a full disk makes SQLite roll back everything,
+released savepoints too. If it is gone, nobody is answered and each function runs again, alone.
+
+A *rider* is a function that rides in the group's commit when a function of the group kicked its topic: dispatch
+claims the runs that admission just queued, without a second commit. Its result reaches `done` on this thread,
+after the commit and before the next group.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+import structlog
+
+from nightporter.errors import StoreError
+from nightporter.store.tx import Tx
+
+T = TypeVar("T")
+log = structlog.get_logger(__name__)
+
+
+class Transactions(Protocol):
+    """What a dialect gives the writer: one connection and its transaction control. Errors are StoreError."""
+
+    def begin(self) -> Tx: ...
+    def savepoint(self) -> None: ...
+    def release(self) -> None: ...
+    def rollback_to(self) -> None: ...
+    def commit(self) -> None: ...
+    def rollback(self) -> None:
+        """End the transaction, if there still is one, without effect. Does not raise."""
+
+    def alive(self) -> bool:
+        """Whether the transaction begun is still there."""
+
+    def translate(self, error: Exception) -> Exception:
+        """The error as this program names it, or the error itself."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(slots=True)
+class _Job(Generic[T]):
+    work: Callable[[Tx], T]
+    answer: Callable[[T | None, BaseException | None], None]
+    result: T | None = None
+    error: BaseException | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Rider:
+    work: Callable[[Tx], Any]
+    done: Callable[[Any], None]
+
+
+class Writer:
+    """Owns the write connection. `group` functions at most share a commit."""
+
+    def __init__(
+        self, transactions: Callable[[], Transactions], kicked: Callable[[frozenset[str]], None], *, group: int,
+        pause: Callable[[], None] = lambda: None, name: str = "nightporter-writer",
+    ) -> None:
+        self._connect = transactions
+        self._kicked = kicked
+        self._group = group
+        self._pause = pause
+        self._jobs: deque[_Job[Any]] = deque()
+        self._bell = threading.Condition()
+        self._riders: dict[str, _Rider] = {}
+        self._closing = False
+        self._opened: Future[None] = Future()
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._thread.start()
+        self._opened.result()
+
+    def post(self, work: Callable[[Tx], T], answer: Callable[[T | None, BaseException | None], None]) -> None:
+        """Queue a write function. `answer(result, error)` is called on the writer's thread once it is durable."""
+        with self._bell:
+            if not self._closing:
+                self._jobs.append(_Job(work, answer))
+                self._bell.notify()
+                return
+        answer(None, StoreError("the store is closed", next="start the desk again"))
+
+    def write(self, work: Callable[[Tx], T]) -> T:
+        """Run a write function and return its result once it is durable. Raises what it raised, or StoreError."""
+        if threading.current_thread() is self._thread:
+            raise RuntimeError("a write inside a write would wait for itself")
+        future: Future[T] = Future()
+
+        def answer(result: T | None, error: BaseException | None) -> None:
+            if error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(result)  # type: ignore[arg-type]  # no error: it is a T
+
+        self.post(work, answer)
+        return future.result()
+
+    def ride(self, topic: str, work: Callable[[Tx], T], done: Callable[[T], None]) -> None:
+        """From now on, run `work` inside each group that kicks `topic`."""
+        self._riders[topic] = _Rider(work, done)
+
+    def unride(self, topic: str) -> None:
+        self._riders.pop(topic, None)
+
+    def close(self) -> None:
+        """Finish what is queued, then close the connection."""
+        with self._bell:
+            self._closing = True
+            self._bell.notify()
+        self._thread.join()
+
+    # -- the thread -------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        try:
+            self._transactions = self._connect()
+        except BaseException as error:
+            self._opened.set_exception(error)
+            return
+        self._opened.set_result(None)
+        while True:
+            with self._bell:
+                while not self._jobs and not self._closing:
+                    self._bell.wait()
+                if not self._jobs:
+                    break
+                jobs = [self._jobs.popleft() for _ in range(min(self._group, len(self._jobs)))]
+            self._settle(jobs)
+            self._pause()
+        self._transactions.close()
+
+    def _settle(self, jobs: list[_Job[Any]]) -> None:
+        """Make `jobs` durable together, or each alone; answer every one exactly once."""
+        if not self._commit_together(jobs):
+            for job in jobs:
+                self._commit_together([job])
+
+    def _commit_together(self, jobs: list[_Job[Any]]) -> bool:
+        """True when the jobs are answered: committed, or a single one that failed. False: try each alone."""
+        transactions = self._transactions
+        try:
+            tx = transactions.begin()
+            for job in jobs:
+                self._run(job, tx)
+                if job.error is not None and not transactions.alive():
+                    raise StoreError("the transaction was rolled back by the database")
+            rode = self._ride(tx)
+            transactions.commit()
+        except Exception as error:
+            transactions.rollback()
+            if len(jobs) == 1:
+                jobs[0].error = jobs[0].error or transactions.translate(error)
+                self._answer(jobs, ())
+                return True
+            log.warning("store.group_failed", jobs=len(jobs), error=str(error))
+            for job in jobs:
+                job.result = job.error = None
+            return False
+        for rider, result in rode:
+            rider.done(result)
+        self._answer(jobs, tx.kicks)
+        return True
+
+    def _run(self, job: _Job[Any], tx: Tx) -> None:
+        transactions = self._transactions
+        transactions.savepoint()
+        kicks = set(tx.kicks)
+        try:
+            job.result = job.work(tx)
+        except BaseException as error:
+            job.error = transactions.translate(error) if isinstance(error, Exception) else error
+            tx.kicks.intersection_update(kicks)
+            if transactions.alive():
+                transactions.rollback_to()
+        else:
+            transactions.release()
+
+    def _ride(self, tx: Tx) -> list[tuple[_Rider, Any]]:
+        rode = []
+        for topic in [t for t in tx.kicks if t in self._riders]:
+            rider = self._riders[topic]
+            self._transactions.savepoint()
+            try:
+                result = rider.work(tx)
+            except Exception as error:
+                # A rider that fails costs nobody else their commit: its work is found again by its own loop.
+                log.warning("store.rider_failed", topic=topic, error=str(error))
+                if not self._transactions.alive():
+                    raise
+                self._transactions.rollback_to()
+            else:
+                self._transactions.release()
+                rode.append((rider, result))
+        return rode
+
+    def _answer(self, jobs: Iterable[_Job[Any]], kicks: Iterable[str]) -> None:
+        for job in jobs:
+            try:
+                job.answer(job.result, job.error)
+            except Exception:
+                log.exception("store.answer_failed")
+        topics = frozenset(kicks)
+        if topics:
+            self._kicked(topics)
