@@ -1,0 +1,65 @@
+"""Files: written whole or not at all, and only below the folder they belong to."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from nightporter.errors import NotPermitted
+
+
+def inside(base: Path, path: str | Path) -> Path:
+    """`path` below `base`, with every link followed. Raises NotPermitted when it would leave `base`.
+
+    An absolute path is accepted where it lies inside.
+    """
+    home = Path(os.path.realpath(base))
+    target = Path(os.path.realpath(home / path))
+    if target == home or not target.is_relative_to(home):
+        raise NotPermitted(
+            f"{str(path)!r} does not stay below {str(base)!r}",
+            why="a path with .., a link or a leading / leads out of the folder that is allowed",
+            next=f"write a path relative to {str(base)!r}",
+        )
+    return target
+
+
+def write_durably(path: Path, content: bytes, *, mode: int = 0o600) -> None:
+    """Replace `path` by `content` in one step; on disk when this returns. Makes missing folders (0700).
+
+    A reader sees the old file or the new one, whole. Raises OSError; then the old file is untouched.
+    """
+    for folder in _make_folders(path.parent):
+        _sync_folder(folder)
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _make_folders(folder: Path) -> list[Path]:
+    """Make `folder` and its parents. Returns the folders whose entries that changed."""
+    missing = []
+    while not folder.is_dir():
+        missing.append(folder)
+        folder = folder.parent
+    for new in reversed(missing):
+        new.mkdir(mode=0o700, exist_ok=True)
+    return [new.parent for new in missing]
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,408 @@
+"""Child processes: started behind a gate, listened to within bounds, and ended with everything they started.
+
+The start has two phases. The child comes up as a shell that waits for one line on its standard input; only when its
+group is written down and the guard watches it does it get that line and become the program. A desk that dies in
+between closes the pipe, and the shell ends without having started anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+from nightporter.errors import BadInput
+from nightporter.outside import groups
+from nightporter.outside.guard import Guard
+
+GRACE = timedelta(seconds=2)
+"""Between SIGTERM and SIGKILL."""
+ANSWER = "NIGHTPORTER_ANSWER_FD"
+"""The variable that names the descriptor of the answer pipe, where there is one."""
+
+_GATE = f'read -r {groups.MARK} || exit 125; export {groups.MARK}; exec "$@"'
+_LAST_WORDS = timedelta(milliseconds=250)
+"""For what a finished leader left writing, such as the `tee` of `exec > >(tee log)`."""
+_GONE_WITHIN = timedelta(seconds=5)
+_CHUNK = 65_536
+_INHERITED = ("PATH", "HOME", "LANG", "TZ", "TMPDIR")
+
+
+@dataclass(frozen=True, slots=True)
+class Ceilings:
+    """What the kernel lets the child and its descendants use, each; None leaves the desk's own limit."""
+
+    memory: int | None = None
+    """Bytes of address space."""
+    files: int | None = None
+    """Open descriptors."""
+    cpu: int | None = None
+    """Seconds of processor time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to start. `environment` is all the child sees of variables; see `scrubbed`."""
+
+    argv: tuple[str, ...]
+    """The first is an absolute path; see `program`."""
+    environment: Mapping[str, str]
+    cwd: Path
+    stdin: bytes = b""
+    timeout: timedelta | None = None
+    output_limit: int = 1_000_000
+    """Bytes kept of each stream, from its beginning."""
+    ceilings: Ceilings = Ceilings()
+    merged: bool = False
+    """Standard output goes where standard error goes, in the order written."""
+    answers: bool = False
+    """Open a further pipe for the child to write its answer to; `ANSWER` names its descriptor."""
+
+
+@dataclass(slots=True)
+class Heard:
+    """What came out of one pipe: the beginning, and how many bytes beyond it were dropped."""
+
+    limit: int
+    head: bytearray = field(default_factory=bytearray)
+    cut: int = 0
+
+    def take(self, chunk: bytes) -> None:
+        room = self.limit - len(self.head)
+        self.head += chunk[:room]
+        self.cut += max(0, len(chunk) - room)
+
+    @property
+    def text(self) -> str:
+        """As text; what is not UTF-8 is replaced, and a cut is said in a last line."""
+        if not self.cut:
+            return self.head.decode(errors="replace")
+        # A character torn by the cut is dropped rather than shown as damage the child never wrote.
+        whole = self.head.decode(errors="replace").removesuffix("\N{REPLACEMENT CHARACTER}")
+        return f"{whole}\n[cut here: {self.cut} more bytes]"
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """How the child ended, and what it left."""
+
+    code: int
+    """The exit code; negative for the signal that ended it."""
+    timed_out: bool
+    stdout: Heard
+    stderr: Heard
+    answer: Heard
+    left_behind: int = 0
+    """Processes still in its group when it had ended; they were ended too."""
+    lingering: int = 0
+    """Processes that the kernel had not let go 5 s after SIGKILL."""
+
+
+def scrubbed(declared: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a child: the few variables any program needs, and what was declared for this one."""
+    kept = {name: value for name, value in os.environ.items() if name in _INHERITED or name.startswith("LC_")}
+    kept.setdefault("PATH", os.defpath)
+    return {**kept, **declared}
+
+
+def program(name: str, search: str, cwd: Path) -> str:
+    """The absolute path of a program, found as a shell in `cwd` with the PATH `search` would find it.
+
+    Raises BadInput saying whether it is missing or may not be executed.
+    """
+    if "/" not in name:
+        found = shutil.which(name, path=search)
+        if found is None:
+            raise BadInput(f"the program {name!r} is not there", why=f"no folder of PATH ({search}) has it",
+                           next="install it, or write its absolute path")
+        return str(Path(found).absolute())
+    path = cwd / Path(name).expanduser()
+    if not path.is_file():
+        raise BadInput(f"the program {str(path)!r} is not there",
+                       why="it is a folder" if path.is_dir() else "there is no such file",
+                       next="correct the path, or put the file back")
+    if not os.access(path, os.X_OK):
+        raise BadInput(f"the program {str(path)!r} cannot be executed",
+                       why="the file is not marked executable for the user the desk runs as",
+                       next=f"chmod +x {path}")
+    return str(path.absolute())
+
+
+async def run_child(command: Command, started: Callable[[int, int], Awaitable[None]], guard: Guard | None) -> Finished:
+    """Start a child, wait for its end, and return what it left.
+
+    When its leader ends, the rest of its group is ended; when it is ended for its timeout or a cancel, so is
+    everything else it started, in sessions of their own too.
+
+    `started(group, birth)` must be durable when it returns; if it raises, the program was never executed and the
+    error is passed on. Cancelling ends the child before the CancelledError leaves; a second cancel shortens the
+    grace. Raises OSError where the kernel starts no process.
+    """
+    child = _Child(command)
+    try:
+        await started(child.group, child.birth)
+        if guard is not None:
+            guard.watch(child.group, child.birth)
+        child.let_go()
+        timed_out = not await child.ends_within(command.timeout)
+        await child.end(hurried=timed_out)
+        return child.finished(timed_out)
+    except BaseException:
+        await _in_any_case(child)
+        raise
+    finally:
+        child.close()
+        if guard is not None:
+            guard.forget(child.group)
+
+
+async def _in_any_case(child: _Child) -> None:
+    """End the child although the caller is being cancelled, perhaps again."""
+    ending = asyncio.ensure_future(child.end(hurried=True))
+    while not ending.done():
+        try:
+            await asyncio.shield(ending)
+        except asyncio.CancelledError:
+            # The caller's own cancel is raised again by whoever called us; here it only means: faster.
+            child.grace = timedelta(0)
+
+
+class _Child:
+    """One child from the gate to the grave. Lives in one event loop."""
+
+    def __init__(self, command: Command) -> None:
+        self.grace = GRACE
+        self._loop = asyncio.get_running_loop()
+        self._stdout = Heard(command.output_limit)
+        self._stderr = Heard(command.output_limit)
+        self._answer = Heard(command.output_limit)
+        self._left_behind = 0
+        self._lingering = 0
+        self._strays = True
+        self._gone = False
+        self._let_go = False
+        self._exited: asyncio.Future[None] = self._loop.create_future()
+        self._silent: asyncio.Future[None] = self._loop.create_future()
+        self._listening: dict[int, Heard] = {}
+        environment = dict(command.environment)
+        passed: tuple[int, ...] = ()
+        heard_at, written_at = os.pipe() if command.answers else (-1, -1)
+        if command.answers:
+            environment[ANSWER] = str(written_at)
+            passed = (written_at,)
+        try:
+            # The gate's pipe and the program's standard input are one: a shell's `read` takes no byte beyond
+            # the line it is given.
+            self._process = subprocess.Popen(
+                ["/bin/sh", "-c", _GATE, "nightporter", *command.argv],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT if command.merged else subprocess.PIPE,
+                cwd=command.cwd, env=environment, start_new_session=True, pass_fds=passed, bufsize=0,
+            )
+        except BaseException:
+            if command.answers:
+                os.close(heard_at)
+            raise
+        finally:
+            if command.answers:
+                os.close(written_at)
+        self.group = self._process.pid
+        self._pidfd = -1
+        try:
+            self._pidfd = os.pidfd_open(self.group)
+            # Nobody but us takes the leader off, so it is there, dead or alive.
+            self.birth = groups.birth_of(self.group) or 0
+            _limit(self.group, command.ceilings)
+        except BaseException:
+            self._process.kill()
+            self._process.wait()
+            self._close_pipes()
+            for descriptor in (self._pidfd, heard_at):
+                if descriptor >= 0:
+                    os.close(descriptor)
+            raise
+        self._loop.add_reader(self._pidfd, self._has_exited)
+        stdout, stderr = self._process.stdout, self._process.stderr
+        assert stdout is not None
+        self._listen(stdout.fileno(), self._stdout)
+        if stderr is not None:
+            self._listen(stderr.fileno(), self._stderr)
+        if command.answers:
+            self._listen(heard_at, self._answer)
+        self._answer_pipe = heard_at
+        assert self._process.stdin is not None
+        self._stdin = self._process.stdin.fileno()
+        os.set_blocking(self._stdin, False)
+        self._to_say = memoryview(f"{groups.mark(self.group, self.birth)}\n".encode() + command.stdin)
+
+    # -- the work ------------------------------------------------------------------------------
+
+    def let_go(self) -> None:
+        """Open the gate: the shell becomes the program and finds its standard input behind it."""
+        self._let_go = True
+        self._say()
+
+    async def ends_within(self, timeout: timedelta | None) -> bool:
+        """Wait for the leader's end. False when the time is over first."""
+        done, _ = await asyncio.wait({self._exited}, timeout=None if timeout is None else timeout.total_seconds())
+        return bool(done)
+
+    async def end(self, *, hurried: bool) -> None:
+        """See to it that nothing of the child lives. `hurried`: the leader is still at work and has to go."""
+        if self._gone:
+            return
+        if not self._let_go:
+            self._process.kill()
+            await asyncio.wait({self._exited})
+        elif not hurried:
+            if not self._silent.done():
+                await asyncio.wait({self._silent}, timeout=_LAST_WORDS.total_seconds())
+            # What made itself a session of its own was meant to stay: only the group is ended with its leader.
+            self._strays = False
+            if not self._clears_at_once():
+                self._left_behind = len(self._living())
+                await self._end_living()
+        else:
+            await self._end_living()
+        self._process.poll()
+        for descriptor, heard in list(self._listening.items()):
+            self._drain(descriptor, heard)
+        self._gone = True
+
+    def finished(self, timed_out: bool) -> Finished:
+        """The account of it, after `end`."""
+        code = self._process.returncode
+        return Finished(-signal.SIGKILL if code is None else code, timed_out, self._stdout, self._stderr,
+                        self._answer, self._left_behind, self._lingering)
+
+    def close(self) -> None:
+        """Let go of every descriptor. Ends what lives, blocking, where the loop was torn down before `end` could."""
+        if not self._gone:
+            groups.end_group(self.group, self.birth, leaderless=True)
+            self._process.poll()
+        for descriptor in list(self._listening):
+            self._loop.remove_reader(descriptor)
+        self._loop.remove_reader(self._pidfd)
+        self._hush()
+        os.close(self._pidfd)
+        if self._answer_pipe >= 0:
+            os.close(self._answer_pipe)
+        self._close_pipes()
+
+    # -- ending --------------------------------------------------------------------------------
+
+    def _living(self) -> list[int]:
+        # Until we take the leader off, and then as long as a member lives, its number is nobody else's.
+        return groups.living(self.group, self.birth, leaderless=True, strays=self._strays)
+
+    def _clears_at_once(self) -> bool:
+        """The leader has ended: ask the rest of its group to, and say whether there is no rest."""
+        try:
+            os.killpg(self.group, signal.SIGTERM)
+            self._process.poll()
+            os.killpg(self.group, 0)
+        except ProcessLookupError:
+            return True
+        except PermissionError:
+            return False  # Members of another user: they live.
+        return not self._living()
+
+    async def _end_living(self) -> None:
+        pids = self._living()
+        started = self._loop.time()
+        groups.send(signal.SIGTERM, self.group, self.birth, pids)
+        while pids and self._loop.time() < started + self.grace.total_seconds():
+            pids = await self._later()
+        last = self._loop.time() + _GONE_WITHIN.total_seconds()
+        while pids and self._loop.time() < last:
+            groups.send(signal.SIGKILL, self.group, self.birth, pids)
+            pids = await self._later()
+        self._lingering = len(pids)
+
+    async def _later(self) -> list[int]:
+        if self._exited.done():
+            await asyncio.sleep(0.01)
+        else:
+            await asyncio.wait({self._exited}, timeout=0.05)
+        return self._living()
+
+    def _has_exited(self) -> None:
+        self._loop.remove_reader(self._pidfd)
+        if not self._exited.done():
+            self._exited.set_result(None)
+
+    # -- the pipes -----------------------------------------------------------------------------
+
+    def _listen(self, descriptor: int, heard: Heard) -> None:
+        os.set_blocking(descriptor, False)
+        self._listening[descriptor] = heard
+        self._loop.add_reader(descriptor, self._hear, descriptor, heard)
+
+    def _hear(self, descriptor: int, heard: Heard) -> bool:
+        """Take one chunk. False when there is none now."""
+        try:
+            chunk = os.read(descriptor, _CHUNK)
+        except BlockingIOError:
+            return False
+        if chunk:
+            heard.take(chunk)
+            return True
+        self._loop.remove_reader(descriptor)
+        del self._listening[descriptor]
+        if not self._listening and not self._silent.done():
+            self._silent.set_result(None)
+        return False
+
+    def _drain(self, descriptor: int, heard: Heard) -> None:
+        # A daemon that left the group may write for ever: what is in the pipe now is enough.
+        for _ in range(64):
+            if not self._hear(descriptor, heard):
+                return
+
+    def _say(self) -> None:
+        """Write what is left of the standard input, as far as the pipe takes it, and close it behind the last."""
+        try:
+            while self._to_say:
+                self._to_say = self._to_say[os.write(self._stdin, self._to_say) :]
+        except BlockingIOError:
+            self._loop.add_writer(self._stdin, self._say)
+            return
+        except BrokenPipeError:
+            pass  # The child does not read its input, which is its own affair.
+        self._hush()
+
+    def _hush(self) -> None:
+        stdin = self._process.stdin
+        if stdin is not None and not stdin.closed:
+            self._loop.remove_writer(self._stdin)
+            stdin.close()
+
+    def _close_pipes(self) -> None:
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+
+def _limit(pid: int, ceilings: Ceilings) -> None:
+    """Set the kernel's limits on a child that still waits at the gate. Never raises one above the desk's own."""
+    import resource
+
+    for kind, amount in (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_AS, ceilings.memory),
+        (resource.RLIMIT_NOFILE, ceilings.files),
+        (resource.RLIMIT_CPU, ceilings.cpu),
+    ):
+        if amount is None:
+            continue
+        _, most = resource.prlimit(pid, kind)
+        soft = amount if most == resource.RLIM_INFINITY else min(amount, most)
+        # One second more for the hard limit of processor time: SIGXCPU comes first and says what it was.
+        extra = 1 if kind == resource.RLIMIT_CPU and (most == resource.RLIM_INFINITY or soft < most) else 0
+        resource.prlimit(pid, kind, (soft, soft + extra))
