@@ -71,7 +71,7 @@ class Cron:
     """A checked expression as masks over the wall of its zone. Made by `parse_cron` only."""
 
     fields: tuple[str, ...]
-    """Second, minute, hour, day, month and weekday, in capitals; the second is `0` when none was written."""
+    """Second, minute, hour, day, month and weekday, in capitals, without leading zeros; a missing second is `0`."""
     wild: bool
     """Second, minute or hour begins with `*`: the job follows elapsed time through zone changes."""
     seconds: int
@@ -135,6 +135,7 @@ def parse_cron(expression: str) -> Cron:
     written = _MACROS.get(text.lower(), text).upper().split()
     if len(written) not in (5, 6):
         raise _not_cron(text, len(written))
+    written = [re.sub(r"(?<![0-9])0+(?=[0-9])", "", field) for field in written]
     fields = tuple(written) if len(written) == 6 else ("0", *written)
     second, minute, hour, day, month, weekday = fields
     seconds = _mask(_values(SECOND, second))
@@ -175,7 +176,9 @@ def _values(field: Field, written: str) -> set[int]:
         span = 7 if field is WEEKDAY else field.high - field.low + 1
         step = int(stride) if stride else 1
         if not 1 <= step <= span:
-            raise _bad(field, item, f"a step goes from 1 to {span}")
+            unit = "" if field in (MONTH, WEEKDAY) else field.name[0]
+            longer = f"; for a longer interval write every {stride}{unit}" if unit and step > span else ""
+            raise _bad(field, item, f"a step goes from 1 to {span}{longer}")
         low = field.low if star else _value(field, first, item)
         if field is WEEKDAY and low == 7 and last is not None:
             low = 0
@@ -204,6 +207,7 @@ def _value(field: Field, written: str, item: str) -> int:
     return field.names.index(written) + field.low
 
 
+@lru_cache(maxsize=1024)
 def _day_masks(day: str, weekday: str) -> tuple[int, ...]:
     """The days that match, for each shape of a month."""
     by_day = _day_rule(day)
@@ -345,6 +349,11 @@ def _not_cron(text: str, count: int) -> BadSchedule:
         return BadSchedule(
             f"{shown!r} alone is ambiguous", why=f'it may mean "every {shown}" or "in {shown}"',
             next=f"to repeat, write every {shown}; for once in {shown} from now, write the instant as at",
+        )
+    if text.lower().startswith(("every ", "in ")):
+        return BadSchedule(
+            f"{shown!r} is not a cron expression", why="it says how long, not at which times",
+            next="to repeat, write it as every, such as 15m; for once, write the instant as at",
         )
     if count == 1 or re.match(r"[A-Za-z]", text):
         return BadSchedule(

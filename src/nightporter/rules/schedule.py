@@ -134,6 +134,8 @@ def _at(expression: str, timezone: str) -> Instant:
     if match is None:
         raise _not_an_instant(expression)
     year, month, day, hour, minute, second, fraction, offset = match.groups()
+    if not 1 < int(year) < 9999:
+        raise BadSchedule(f"the year {year} is out of reach", why="the years go from 2 to 9998", next="check the year")
     # 24:00 is the midnight at the end of the day.
     midnight = (hour, minute, int(second or 0), int(fraction or 0)) == ("24", "00", 0, 0)
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from datetime import timedelta
 from zoneinfo import ZoneInfo
 
@@ -14,6 +14,7 @@ _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "Augu
            "November", "December")
 _WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 _ORDINALS = ("", "first", "second", "third", "fourth", "fifth")
+_OF_MONTH = " of the month"
 _UNITS = {"w": "week", "d": "day", "h": "hour", "m": "minute", "s": "second"}
 
 
@@ -34,11 +35,13 @@ def every_sentence(period: timedelta, anchor: Instant | None, zone: ZoneInfo) ->
 
 def cron_sentence(cron: Cron, zone: str) -> str:
     """`At 09:00 on Monday to Friday, Europe/Berlin`; the normalised expression where no plain words are known."""
-    time, days, months = _time(cron), _days(cron), _months(cron)
-    if time is None or days is None or months is None:
+    time, days = _time(cron), _days(cron)
+    if time is None or days is None:
         fields = cron.fields[1:] if cron.fields[0] == "0" else cron.fields
         return f"Cron {' '.join(fields)}, {zone}"
-    return f"{time}{days}{months}, {zone}"
+    if not days and time.startswith("At "):
+        days = " every day"
+    return f"{time}{days}, {zone}"
 
 
 def _local(at: Instant, zone: ZoneInfo) -> str:
@@ -62,7 +65,10 @@ def _time(cron: Cron) -> str | None:
     if len(minutes) == 1 and (stepped := _stepped(hour, 24, "hour")) is not None:
         past = f" at minute {minutes[0]}" if minutes[0] else ""
         return stepped + past
-    times = [f"{h:02}:{m:02}" for h in sorted(values_of(HOUR, hour)) for m in minutes]
+    hours = sorted(values_of(HOUR, hour))
+    if len(minutes) == 1 and len(hours) > 3 and _in_a_row(hours):
+        return f"Every hour from {hours[0]:02}:{minutes[0]:02} to {hours[-1]:02}:{minutes[0]:02}"
+    times = [f"{h:02}:{m:02}" for h in hours for m in minutes]
     return f"At {_listed(times)}" if len(times) <= 6 else None
 
 
@@ -80,34 +86,39 @@ def _hour_window(written: str) -> str | None:
     if written == "*":
         return ""
     hours = sorted(values_of(HOUR, written))
-    if hours != list(range(hours[0], hours[-1] + 1)):
+    if not _in_a_row(hours):
         return None
     return f" from {hours[0]:02}:00 to {hours[-1]:02}:59"
 
 
 def _days(cron: Cron) -> str | None:
-    day, weekday = cron.fields[3], cron.fields[5]
+    day, month, weekday = cron.fields[3:]
     by_day, by_weekday = _by_day(day), _by_weekday(weekday)
     if by_day is None or by_weekday is None:
         return None
+    months = "" if month == "*" else _runs(sorted(values_of(MONTH, month)), lambda each: _MONTHS[each - 1])
     if by_day and by_weekday:
         if day.startswith("*") or weekday.startswith("*"):
             return None
-        return f"{by_day} or{by_weekday}"
-    return by_day or by_weekday
+        return f"{by_day} or{by_weekday}" + (f", in {months}" if months else "")
+    days = by_day or by_weekday
+    if months and days.endswith(_OF_MONTH):
+        return days.removesuffix(_OF_MONTH) + f" of {months}"
+    return days + (f" in {months}" if months else "")
 
 
 def _by_day(written: str) -> str | None:
     if written in ("*", "?"):
         return ""
     if written == "L":
-        return " on the last day of the month"
+        return " on the last day" + _OF_MONTH
     if written == "LW":
-        return " on the last weekday (Monday to Friday) of the month"
+        return " on the last weekday (Monday to Friday)" + _OF_MONTH
     if "L" in written or "W" in written:
         return None
     days = sorted(values_of(DAY, written))
-    return f" on day {_listed(str(each) for each in days)} of the month" if len(days) <= 6 else None
+    named = _runs(days, str)
+    return f" on day {named}{_OF_MONTH}" if named.count(",") <= 6 else None
 
 
 def _by_weekday(written: str) -> str | None:
@@ -116,28 +127,35 @@ def _by_weekday(written: str) -> str | None:
     kind, mark, number = written.partition("#")
     if mark and "," not in written:
         (named,) = values_of(WEEKDAY, kind)
-        return f" on the {_ORDINALS[int(number)]} {_WEEKDAYS[named]} of the month"
+        return f" on the {_ORDINALS[int(number)]} {_WEEKDAYS[named]}{_OF_MONTH}"
     if written.endswith("L") and "," not in written:
         (named,) = values_of(WEEKDAY, written[:-1])
-        return f" on the last {_WEEKDAYS[named]} of the month"
+        return f" on the last {_WEEKDAYS[named]}{_OF_MONTH}"
     if mark or any(item.endswith("L") and item != "JUL" for item in written.split(",")):
         return None
     # Monday first: a week that ends on Sunday reads in the order in which people live it.
-    chosen = sorted(values_of(WEEKDAY, written), key=lambda each: (each + 6) % 7)
-    places = [(each + 6) % 7 for each in chosen]
-    if len(chosen) == 7:
-        return ""
-    if len(chosen) > 2 and places == list(range(places[0], places[-1] + 1)):
-        return f" on {_WEEKDAYS[chosen[0]]} to {_WEEKDAYS[chosen[-1]]}"
-    return f" on {_listed(_WEEKDAYS[each] for each in chosen)}"
+    places = sorted((each + 6) % 7 for each in values_of(WEEKDAY, written))
+    return "" if len(places) == 7 else f" on {_runs(places, lambda place: _WEEKDAYS[(place + 1) % 7])}"
 
 
-def _months(cron: Cron) -> str | None:
-    if cron.fields[4] == "*":
-        return ""
-    return f" in {_listed(_MONTHS[each - 1] for each in sorted(values_of(MONTH, cron.fields[4])))}"
+def _runs(values: list[int], name: Callable[[int], str]) -> str:
+    """The values in words, three and more in a row as `first to last`."""
+    rows: list[list[int]] = []
+    for value in values:
+        if rows and value == rows[-1][-1] + 1:
+            rows[-1].append(value)
+        else:
+            rows.append([value])
+    parts: list[str] = []
+    for row in rows:
+        parts += [f"{name(row[0])} to {name(row[-1])}"] if len(row) > 2 else [name(each) for each in row]
+    return _listed(parts)
 
 
-def _listed(parts: Iterable[str]) -> str:
+def _in_a_row(values: list[int]) -> bool:
+    return values == list(range(values[0], values[-1] + 1))
+
+
+def _listed(parts: list[str]) -> str:
     *head, last = parts
     return f"{', '.join(head)} and {last}" if head else last

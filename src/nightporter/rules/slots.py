@@ -34,12 +34,14 @@ class CronSlots:
         """The first slot strictly after; None when there is none before the end of the year 9999."""
         cron, zone = self.cron, self.zone
         fixed = not cron.wild
-        second = max(after // SECOND + 1, EARLIEST)
-        while second < LATEST:
-            _, end, offset, fresh = stretch_at(zone, second)
+        # The stretch is that of the second before: what a gap left out may be due at the very next one.
+        inside = max(after // SECOND, EARLIEST)
+        second = inside + 1
+        while inside < LATEST:
+            _, end, offset, fresh = stretch_at(zone, inside)
             if fixed and second < fresh:
                 if fresh >= end:
-                    second = end
+                    inside = second = end
                     continue
                 second = fresh
             wall = cron.first_from(second + offset)
@@ -50,12 +52,12 @@ class CronSlots:
                 return Instant(found * SECOND)
             if end - second > 2 * DAY_SECONDS and found - end > 4 * DAY_SECONDS:
                 # Nothing matches in between: no fold reaches back to before `second`, and no gap holds a match.
-                second = found - 2 * DAY_SECONDS
+                inside = second = found - 2 * DAY_SECONDS
                 continue
             jump = stretch_at(zone, end).offset - offset
             if fixed and found < end + jump and jump < _CORRECTION:
                 return Instant(end * SECOND)
-            second = end
+            inside = second = end
         return None
 
     def previous(self, before: int) -> Instant | None:

@@ -9,7 +9,7 @@ in the zone shows, counted in the same way.
 from __future__ import annotations
 
 from bisect import bisect_right
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 from importlib import import_module, resources
 from itertools import pairwise
@@ -29,6 +29,8 @@ LATEST: Final = 253_401_000_000
 
 _BLOCK_BITS: Final = 25
 """Offsets are looked up and kept in blocks of 2**25 seconds, a little over a year."""
+
+_STEP: Final = 2 * DAY_SECONDS
 
 
 class Stretch(NamedTuple):
@@ -67,8 +69,11 @@ def stretch_at(name: str, second: int) -> Stretch:
 
 
 def first_pass(name: str, wall: int) -> int:
-    """The UTC second at which the wall of the zone first shows `wall`, or has just jumped over it."""
-    stretch = stretch_at(name, wall - 2 * DAY_SECONDS)
+    """The UTC second at which the wall of the zone first shows `wall`, or has just jumped over it.
+
+    `wall` lies within the years 2 to 9998.
+    """
+    stretch = stretch_at(name, max(wall - 2 * DAY_SECONDS, EARLIEST))
     while wall - stretch.offset >= stretch.end:
         stretch = stretch_at(name, stretch.end)
     return max(wall - stretch.offset, stretch.start)
@@ -96,9 +101,9 @@ def _changes(rules: ZoneInfo, low: int, high: int) -> list[int]:
     """The seconds after `low` and before `high` from which another offset holds."""
     found: list[int] = []
     before = _offset(rules, low)
-    # Two changes within a day that cancel each other would be overlooked; the database knows none since 1970.
-    for start in range(low, high, DAY_SECONDS):
-        end = min(start + DAY_SECONDS, high - 1)
+    # Two changes within a step that cancel each other would be overlooked; the closest ever were a week apart.
+    for start in range(low, high, _STEP):
+        end = min(start + _STEP, high - 1)
         while before != (after := _offset(rules, end)):
             left, right = start, end
             while right - left > 1:
@@ -114,7 +119,7 @@ def _changes(rules: ZoneInfo, low: int, high: int) -> list[int]:
 
 
 def _offset(rules: ZoneInfo, second: int) -> int:
-    shift = datetime.fromtimestamp(second, UTC).astimezone(rules).utcoffset()
+    shift = datetime.fromtimestamp(second, rules).utcoffset()
     if shift is None:
         raise ValueError(f"{rules} has no offset at {second}")
     return shift.days * DAY_SECONDS + shift.seconds
@@ -123,9 +128,10 @@ def _offset(rules: ZoneInfo, second: int) -> int:
 def _unknown(name: str) -> BadSchedule:
     from difflib import get_close_matches
 
-    known = names()
-    by_fold = {each.casefold(): each for each in sorted(known)}
-    by_city = {each.rsplit("/", 1)[-1].casefold(): each for each in sorted(known)}
+    # Never offer Etc/GMT+5 to somebody who wrote GMT+5: its sign says the opposite.
+    offerable = sorted(each for each in names() if not any(character.isdigit() for character in each))
+    by_fold = {each.casefold(): each for each in offerable}
+    by_city = {each.rsplit("/", 1)[-1].casefold(): each for each in offerable}
     asked = name.strip().replace(" ", "_").casefold()[:100]
     near = [by_fold[asked]] if asked in by_fold else []
     near += [by_fold[each] for each in get_close_matches(asked, by_fold, n=3, cutoff=0.75)]
