@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -46,11 +49,15 @@ class Checks:
 
 
 OUTCOMES: Final = ("report", "action", "needs_you", "failed")
+_HERE: Final = ("./", "../")
 _IN_CODE: Final = "function"
 
 
-def target_of(root: Entries, page: Page, checks: Checks, folder: PurePath) -> Target:
-    """What runs. A text below the front matter is what `echo` answers with."""
+def target_of(root: Entries, page: Page, checks: Checks, folder: PurePath | None) -> Target:
+    """What runs. A text below the front matter is what `echo` answers with.
+
+    Relative paths are below `folder`; without one they stay as they are.
+    """
     written = root.get("target")
     if written is None:
         if not page.body:
@@ -68,8 +75,11 @@ def target_of(root: Entries, page: Page, checks: Checks, folder: PurePath) -> Ta
             raise bad(page.body_place, f"the text below the keys is not used by the target `{entry.kind}`",
                       next="move it to `description`, or remove it")
         config["text"] = page.body
-    if entry.kind == "script":
-        config = _from_folder(config, folder)
+    config = _from_folder(entry.kind, config, folder)
+    if entry.kind == "script" and "cwd" not in config and str(config.get("command", "")).lstrip().startswith(_HERE):
+        raise bad(entry.options.keys["command"], "the shell will not find what the command begins with",
+                  why="it starts in the run's scratch folder, not beside this file",
+                  next="add `cwd: .` for the folder of this file, or write the whole path")
     return Target(entry.kind, _checked(checks.targets[entry.kind], config, entry.place, entry.options.keys))
 
 
@@ -129,9 +139,42 @@ def _checked(check: Check, config: Mapping[str, Any], place: Place, keys: Mappin
         return check(config)
     except BadInput as error:
         # A check knows no places; the key that its message names in backticks is the best one there is.
-        named = next((keys[word] for word in error.what.split("`")[1::2] if word in keys), place)
+        words = (word for quoted in error.what.split("`")[1::2] for word in quoted.split("."))
+        named = next((keys[word] for word in words if word in keys), place)
         misread(named, error)
 
 
-def _from_folder(config: dict[str, Any], folder: PurePath) -> dict[str, Any]:
+def _from_folder(kind: str, config: dict[str, Any], folder: PurePath | None) -> dict[str, Any]:
+    """The same config with its relative paths below the folder of the definition file."""
+    command = config.get("command")
+    if kind == "script" and isinstance(command, str) and "file" not in config and "args" not in config:
+        config = {**config, **_program(command)}
+        if "file" in config:
+            del config["command"]
+    for key in grammar.PATHS.get(kind, ()):
+        if isinstance(path := config.get(key), str):
+            config[key] = _below(folder, path)
+    if kind == "script" and isinstance(command, list) and command and isinstance(command[0], str) and "/" in command[0]:
+        config["command"] = [_below(folder, command[0]), *command[1:]]
     return config
+
+
+_PATH_FIRST: Final = re.compile(r"(?:~|\.{0,2})/[^$&|;<>()`\\*?\[\]{}#!\n]+")
+"""`./report.sh --daily`: a path and words, and nothing that only a shell understands."""
+
+
+def _program(command: str) -> dict[str, Any]:
+    """`./report.sh --daily` as a program and its arguments; other texts are for the shell and stay."""
+    if not _PATH_FIRST.fullmatch(command.strip()):
+        return {}
+    try:
+        file, *arguments = shlex.split(command)
+    except ValueError:  # A quote without its end: the shell says so better.
+        return {}
+    return {"file": file, "args": arguments} if arguments else {"file": file}
+
+
+def _below(folder: PurePath | None, path: str) -> str:
+    if folder is None or not path or path.startswith("~"):
+        return path
+    return os.path.normpath(folder / path)

@@ -7,7 +7,7 @@ are refused, because no place could be named for what they bring in.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from nightporter.definitions.written import Entries, Items, Place, Scalar, Value, bad
@@ -16,6 +16,7 @@ from nightporter.errors import BadDefinition
 if TYPE_CHECKING:
     from ruamel.yaml.error import MarkedYAMLError
     from ruamel.yaml.nodes import Node
+    from ruamel.yaml.reader import ReaderError
 
 Format = Literal["markdown", "yaml"]
 
@@ -71,9 +72,9 @@ def _root(text: str) -> Entries:
             next="put long text below the front matter of a Markdown file",
         )
     node = _compose(text)
-    if node is None:
-        raise bad(Place(1, 1), "there is nothing in it", next="write at least `target:` or a text to answer with")
-    value = _value(node, 0)
+    value = Scalar("", "nothing", Place(1, 1)) if node is None else _value(node, 0)
+    if isinstance(value, Scalar) and value.kind == "nothing":
+        return Entries({}, {}, value.place)
     if not isinstance(value, Entries):
         raise bad(value.place, "a definition is a map of keys", next="write `key: value`, one to a line")
     return value
@@ -90,13 +91,17 @@ def _compose(text: str) -> Node | None:
         raise _unparsable(text, error) from None
     except ReaderError as error:
         place = place_at(text, error.position)
-        raise bad(place, f"the character {error.character!r} cannot stand in YAML", next="remove it") from None
+        raise bad(place, f"the character {_character(error)!r} cannot stand in YAML", next="remove it") from None
     except RecursionError:
         raise bad(Place(1, 1), f"the YAML is nested deeper than {DEEPEST} levels") from None
     except (YAMLError, ValueError, KeyError, IndexError, AttributeError) as error:
         # The parser's own slips on hostile text must look like any other unreadable file.
         raise bad(Place(1, 1), "this is not YAML", why=str(error)) from None
     return node
+
+
+def _character(error: ReaderError) -> str:
+    return chr(error.character) if isinstance(error.character, int) else str(error.character)
 
 
 def place_at(text: str, position: int) -> Place:
@@ -163,7 +168,10 @@ def _value(node: Node, depth: int) -> Value:
             raise bad(key.place, f"the key `{key.text}` stands here twice",
                       why=f"the first one is in line {first.line}", next="keep one of the two")
         keys[key.text] = key.place
-        values[key.text] = _value(value_node, depth + 1)
+        value = _value(value_node, depth + 1)
+        if isinstance(value, Scalar) and value.kind == "nothing" and not value.text:
+            value = replace(value, place=key.place)  # What is not there would stand where the next key is.
+        values[key.text] = value
     return Entries(values, keys, place)
 
 

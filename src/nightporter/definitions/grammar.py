@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from nightporter.definitions.written import Entries, bad, meant, unknown
+from nightporter.definitions.written import Entries, bad, unknown
 from nightporter.errors import NotYet
 
 KEYS: Final = (
@@ -38,12 +38,14 @@ MAIN_WORD: Final[Mapping[str, str]] = {
 """What the value of a kind's key means when it is not a map: `file: out.md` is `file: {path: out.md}`."""
 
 TARGET_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
-    "script": ("command", "cwd", "environment", "secrets"),
+    "script": ("command", "file", "args", "env", "secrets", "cwd", "memory", "files", "cpu"),
     "python": ("callable", "arguments", "path"),
     "http": ("url", "method", "headers", "json", "body", "allow_hosts"),
     "echo": ("text",),
     "noop": (),
 }
+PATHS: Final[Mapping[str, tuple[str, ...]]] = {"script": ("file", "cwd"), "python": ("cwd",)}
+"""Keys of a target that hold a path, relative to the folder of the definition file."""
 DESTINATION_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "file": ("path", "format"),
     "webhook": ("url", "secret", "unsigned", "allow_hosts", "flat"),
@@ -134,7 +136,7 @@ _ELSEWHERE: Final[Mapping[str, str]] = {
 }
 
 
-def check_keys(entries: Entries, known: tuple[str, ...], what: str, later: Mapping[str, str]) -> None:
+def check_keys(entries: Entries, known: tuple[str, ...], where: str, later: Mapping[str, str]) -> None:
     """Refuse keys that are not known here. Raises NotYet for those a later release brings, else BadDefinition."""
     for key, place in entries.keys.items():
         if key in known:
@@ -145,11 +147,11 @@ def check_keys(entries: Entries, known: tuple[str, ...], what: str, later: Mappi
         if home:
             example = f"{home}: [{{{key}: ...}}]" if home == "triggers" else f"{home}: {{{key}: ...}}"
             raise bad(place, f"`{key}` stands under `{home}`", next=f"write `{example}`")
-        if known is not KEYS and key in KEYS and not meant(key, known):
-            raise bad(place, f"`{key}` does not stand {what}", next="move it out, to the first column of the keys")
+        if known is not KEYS and key in KEYS:
+            raise bad(place, f"`{key}` does not stand {where}", next="move it out, to the first column of the keys")
         if not known:
-            raise bad(place, f"unknown key `{key}` {what}", next=f"nothing can stand {what}")
-        raise unknown(place, f"key {what}" if what else "key", key, known)
+            raise bad(place, f"unknown key `{key}` {where}", next=f"nothing can stand {where}")
+        raise unknown(place, "key", key, known, where)
 
 
 def not_yet(entries: Entries, key: str, sentence: str) -> NotYet:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import timedelta
 from typing import Any, Final
 
 from nightporter.clock import rfc3339
+from nightporter.definitions.carrying import Check, Checks
 from nightporter.definitions.grammar import MAIN_WORD
+from nightporter.errors import BadInput
 from nightporter.rules.durations import format_duration
 from nightporter.words import Definition, Destination, Limits, Retry, Schedule, TriggerSpec
 
@@ -19,14 +21,41 @@ _RESERVED: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off",
 _UNPRINTABLE: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
-def render(definition: Definition) -> str:
-    """Markdown with front matter. `read` of it, with any default zone, gives an equal definition.
+def render(definition: Definition, *, checks: Checks | None = None) -> str:
+    """Markdown with front matter. `read` of it, with the same checks, gives an equal definition.
 
-    What equals its default is left out, but for the zone, which is always written.
+    What equals its default is left out, but for the zone, which is always written. `checks` are those that complete
+    the configs; None takes those that come with the program.
     """
+    checks = checks or Checks.shipped()
+    target = definition.target
+    definition = replace(
+        definition,
+        target=replace(target, config=_least(checks.targets.get(target.kind), target.config)),
+        deliver=tuple(
+            replace(each, config=_least(checks.destinations.get(each.kind), each.config))
+            for each in definition.deliver
+        ),
+    )
     body = _body(definition)
     keys = "".join(line + "\n" for line in _keys(definition, body))
     return f"---\n{keys}---\n" + (body + "\n" if body else "")
+
+
+def _least(check: Check | None, config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The config less what its check fills in again."""
+    if check is None:
+        return config
+    least = dict(config)
+    for key in config:
+        shorter = {name: value for name, value in least.items() if name != key}
+        try:
+            completed = check(shorter)
+        except BadInput:
+            continue
+        if completed == config:
+            least = shorter
+    return least
 
 
 def _body(definition: Definition) -> str:

@@ -105,12 +105,13 @@ def meant(word: str, known: Collection[str]) -> str | None:
     return close[0] if close else None
 
 
-def unknown(place: Place, what: str, word: str, known: Collection[str]) -> BadDefinition:
+def unknown(place: Place, what: str, word: str, known: Collection[str], where: str = "") -> BadDefinition:
     """The error of a word that is not one of `known`, with the one that was probably meant."""
     guess = meant(word, known)
+    found = f"unknown {what} `{_short(word)}`" + (f" {where}" if where else "")
     return bad(
         place,
-        f"unknown {what} `{_short(word)}`" + (f": did you mean `{guess}`?" if guess else ""),
+        found + (f": did you mean `{guess}`?" if guess else ""),
         next="possible here: " + ", ".join(known),
     )
 
