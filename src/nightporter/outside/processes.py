@@ -29,6 +29,8 @@ ANSWER = "NIGHTPORTER_ANSWER_FD"
 _GATE = f'read -r {groups.MARK} || exit 125; export {groups.MARK}; exec "$@"'
 _LAST_WORDS = timedelta(milliseconds=250)
 """For what a finished leader left writing, such as the `tee` of `exec > >(tee log)`."""
+_WAY_OUT = timedelta(milliseconds=30)
+"""Between a process's closing its outputs and its end."""
 _GONE_WITHIN = timedelta(seconds=5)
 _CHUNK = 65_536
 _INHERITED = ("PATH", "HOME", "LANG", "TZ", "TMPDIR")
@@ -230,7 +232,7 @@ class _Child:
         self._loop.add_reader(self._pidfd, self._has_exited)
         stdout, stderr = self._process.stdout, self._process.stderr
         assert stdout is not None
-        self._listen(stdout.fileno(), self._stdout)
+        self._listen(stdout.fileno(), self._stderr if command.merged else self._stdout)
         if stderr is not None:
             self._listen(stderr.fileno(), self._stderr)
         if command.answers:
@@ -265,8 +267,8 @@ class _Child:
                 await asyncio.wait({self._silent}, timeout=_LAST_WORDS.total_seconds())
             # What made itself a session of its own was meant to stay: only the group is ended with its leader.
             self._strays = False
-            if not self._clears_at_once():
-                self._left_behind = len(self._living())
+            if not self._was_alone():
+                self._left_behind = len(await self._stayers())
                 await self._end_living()
         else:
             await self._end_living()
@@ -301,17 +303,23 @@ class _Child:
         # Until we take the leader off, and then as long as a member lives, its number is nobody else's.
         return groups.living(self.group, self.birth, leaderless=True, strays=self._strays)
 
-    def _clears_at_once(self) -> bool:
-        """The leader has ended: ask the rest of its group to, and say whether there is no rest."""
+    def _was_alone(self) -> bool:
+        """The leader has ended: take it off, and say whether its group went with it. Cheap, unlike a look at /proc."""
+        self._process.poll()
         try:
-            os.killpg(self.group, signal.SIGTERM)
-            self._process.poll()
             os.killpg(self.group, 0)
         except ProcessLookupError:
             return True
         except PermissionError:
-            return False  # Members of another user: they live.
-        return not self._living()
+            pass  # Members of another user: they live.
+        return False
+
+    async def _stayers(self) -> list[int]:
+        # What closed its outputs just now is mostly on its way out: it is given the moment that takes.
+        until = self._loop.time() + _WAY_OUT.total_seconds()
+        while (pids := self._living()) and self._loop.time() < until:
+            await asyncio.sleep(0.002)
+        return pids
 
     async def _end_living(self) -> None:
         pids = self._living()
