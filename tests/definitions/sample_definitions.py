@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,12 +19,13 @@ ZONE = "Europe/Lisbon"
 PATH = "/desk/automations/morning-brief.md"
 
 
-def anything(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A check that has no objection; it refuses only the word `wrong`."""
+def anything(config: Mapping[str, Any], folder: Path | None) -> Mapping[str, Any]:
+    """A check that refuses only the word `wrong`, and takes `cwd` for a path."""
     for key, value in config.items():
         if value == "wrong":
             raise BadInput(f"`{key}` cannot be that", why="a check says so", next="write something else")
-    return dict(config)
+    return {key: str((folder or Path("/here")) / value) if key in ("file", "cwd") else value
+            for key, value in config.items()}
 
 
 CHECKS = Checks(

@@ -15,7 +15,7 @@ INBOX = (Destination("announce", "announce"),)
 
 def test_a_text_below_the_keys_is_an_echo_with_every_default() -> None:
     assert markdown("---\n---\n\n Good morning.\n\nAll quiet?\n\n") == Definition(
-        name="morning-brief", target=Target("echo", {"text": "Good morning.\n\nAll quiet?"}),
+        name="morning-brief", target=Target("echo", {"prompt": "Good morning.\n\nAll quiet?"}),
         timezone="Europe/Lisbon", deliver=INBOX,
     )
 
@@ -200,14 +200,14 @@ def test_overlap_of_the_automation_holds_for_triggers_that_name_none() -> None:
         ("{script: ./report.sh}", Target("script", {"file": "/desk/automations/report.sh"})),
         ("{script: ./report.sh --day 'to day'}",
          Target("script", {"file": "/desk/automations/report.sh", "args": ["--day", "to day"]})),
-        ("{script: ../bin/report.sh}", Target("script", {"file": "/desk/bin/report.sh"})),
-        ("{script: ~/report.sh}", Target("script", {"file": "~/report.sh"})),
+        ("{script: ../bin/report.sh}", Target("script", {"file": "/desk/automations/../bin/report.sh"})),
+        ("{script: ~/report.sh}", Target("script", {"file": "/desk/automations/~/report.sh"})),
         ("{script: {file: report.sh, cwd: .}}",
          Target("script", {"file": "/desk/automations/report.sh", "cwd": "/desk/automations"})),
         ("{script: [./report.sh, ./data]}", Target("script", {"command": ["/desk/automations/report.sh", "./data"]})),
         ("{script: {command: ./a.sh | ./b.sh, cwd: .}}",
          Target("script", {"command": "./a.sh | ./b.sh", "cwd": "/desk/automations"})),
-        ("{python: reports.daily:main}", Target("python", {"callable": "reports.daily:main"})),
+        ("{python: reports.daily:main}", Target("python", {"call": "reports.daily:main"})),
         ("{http: https://example.com/run}", Target("http", {"url": "https://example.com/run"})),
         ("{http: https://example.com/run, method: POST}",
          Target("http", {"url": "https://example.com/run", "method": "POST"})),
@@ -223,8 +223,8 @@ def test_a_target_is_one_kind_with_its_config(written: str, target: Target) -> N
 
 
 def test_an_echo_without_a_text_takes_the_one_below() -> None:
-    assert keys("target: echo").target == Target("echo", {"text": "Good morning."})
-    assert keys("target: {echo: {}}").target == Target("echo", {"text": "Good morning."})
+    assert keys("target: echo").target == Target("echo", {"prompt": "Good morning."})
+    assert keys("target: {echo: {}}").target == Target("echo", {"prompt": "Good morning."})
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path
 from typing import Any, Final
 
 from nightporter.definitions import grammar
@@ -29,8 +29,9 @@ from nightporter.definitions.written import (
 from nightporter.errors import BadInput
 from nightporter.words import Destination, Target
 
-Check = Callable[[Mapping[str, Any]], Mapping[str, Any]]
-"""Takes a config as written and returns it complete. Raises BadInput."""
+Check = Callable[..., Mapping[str, Any]]
+"""`check(config, folder)`: the config complete. Relative paths are below `folder`; None is the current one. Raises
+BadInput naming the key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +54,17 @@ _HERE: Final = ("./", "../")
 _IN_CODE: Final = "function"
 
 
-def target_of(root: Entries, page: Page, checks: Checks, folder: PurePath | None) -> Target:
+def target_of(root: Entries, page: Page, checks: Checks, folder: Path | None) -> Target:
     """What runs. A text below the front matter is what `echo` answers with.
 
-    Relative paths are below `folder`; without one they stay as they are.
+    Relative paths are below `folder`, by default the current one.
     """
     written = root.get("target")
     if written is None:
         if not page.body:
             raise bad(Place(1, 1), "nothing is said to run", why="there is no `target` and no text below the keys",
                       next="write for example `target: {script: ./report.sh}`")
-        return Target("echo", _checked(checks.targets["echo"], {"text": page.body}, page.body_place, {}))
+        return Target("echo", _checked(checks.targets["echo"], {"prompt": page.body}, folder, page.body_place, {}))
     kinds = [kind for kind in checks.targets if kind != _IN_CODE]
     if isinstance(written, Entries) and _IN_CODE in written.values:
         raise bad(written.keys[_IN_CODE], "a `function` is given in code and cannot be named in a file",
@@ -71,16 +72,18 @@ def target_of(root: Entries, page: Page, checks: Checks, folder: PurePath | None
     entry = entry_of("target", written, kinds, grammar.NOT_YET_TARGETS)
     config = _config(entry, grammar.TARGET_KEYS)
     if page.body:
-        if entry.kind != "echo" or "text" in config:
+        if entry.kind != "echo" or config:
             raise bad(page.body_place, f"the text below the keys is not used by the target `{entry.kind}`",
                       next="move it to `description`, or remove it")
-        config["text"] = page.body
-    config = _from_folder(entry.kind, config, folder)
+        config["prompt"] = page.body
+    if entry.kind == "script":
+        config = _program(config, folder)
     if entry.kind == "script" and "cwd" not in config and str(config.get("command", "")).lstrip().startswith(_HERE):
         raise bad(entry.options.keys["command"], "the shell will not find what the command begins with",
                   why="it starts in the run's scratch folder, not beside this file",
                   next="add `cwd: .` for the folder of this file, or write the whole path")
-    return Target(entry.kind, _checked(checks.targets[entry.kind], config, entry.place, entry.options.keys))
+    checked = _checked(checks.targets[entry.kind], config, folder, entry.place, entry.options.keys)
+    return Target(entry.kind, checked)
 
 
 def destinations_of(root: Entries, checks: Checks) -> tuple[Destination, ...]:
@@ -116,7 +119,7 @@ def _destination(item: Value, checks: Checks) -> tuple[Destination, Place]:
                            grammar.NOT_YET_DELIVER_KEYS)
     name, on, best_effort = (entry.options.get(key) for key in grammar.DELIVER_OPTIONS)
     config = {key: plain(value) for key, value in entry.options.without(*grammar.DELIVER_OPTIONS).values.items()}
-    checked = _checked(checks.destinations[entry.kind], config, entry.place, entry.options.keys)
+    checked = _checked(checks.destinations[entry.kind], config, None, entry.place, entry.options.keys)
     destination = Destination(entry.kind if name is None else name_of(name), entry.kind, checked)
     if on is not None or best_effort is not None:
         destination = Destination(
@@ -134,9 +137,11 @@ def _config(entry: Entry, known: Mapping[str, tuple[str, ...]]) -> dict[str, Any
     return {key: plain(value) for key, value in entry.options.values.items()}
 
 
-def _checked(check: Check, config: Mapping[str, Any], place: Place, keys: Mapping[str, Place]) -> Mapping[str, Any]:
+def _checked(
+    check: Check, config: Mapping[str, Any], folder: Path | None, place: Place, keys: Mapping[str, Place]
+) -> Mapping[str, Any]:
     try:
-        return check(config)
+        return check(config, folder)
     except BadInput as error:
         # A check knows no places; the key that its message names in backticks is the best one there is.
         words = (word for quoted in error.what.split("`")[1::2] for word in quoted.split("."))
@@ -144,37 +149,23 @@ def _checked(check: Check, config: Mapping[str, Any], place: Place, keys: Mappin
         misread(named, error)
 
 
-def _from_folder(kind: str, config: dict[str, Any], folder: PurePath | None) -> dict[str, Any]:
-    """The same config with its relative paths below the folder of the definition file."""
-    command = config.get("command")
-    if kind == "script" and isinstance(command, str) and "file" not in config and "args" not in config:
-        config = {**config, **_program(command)}
-        if "file" in config:
-            del config["command"]
-    for key in grammar.PATHS.get(kind, ()):
-        if isinstance(path := config.get(key), str):
-            config[key] = _below(folder, path)
-    if kind == "script" and isinstance(command, list) and command and isinstance(command[0], str) and "/" in command[0]:
-        config["command"] = [_below(folder, command[0]), *command[1:]]
-    return config
-
-
 _PATH_FIRST: Final = re.compile(r"(?:~|\.{0,2})/[^$&|;<>()`\\*?\[\]{}#!\n]+")
 """`./report.sh --daily`: a path and words, and nothing that only a shell understands."""
 
 
-def _program(command: str) -> dict[str, Any]:
-    """`./report.sh --daily` as a program and its arguments; other texts are for the shell and stay."""
+def _program(config: dict[str, Any], folder: Path | None) -> dict[str, Any]:
+    """A script's config with what begins with a path made the program that stands there; other texts are for the
+    shell, and other lists begin with a program of the search path."""
+    command = config.get("command")
+    if isinstance(command, list) and command and isinstance(command[0], str) and command[0].startswith(_HERE):
+        return {**config, "command": [os.path.normpath((folder or Path.cwd()) / command[0]), *command[1:]]}
+    if not isinstance(command, str) or "file" in config or "args" in config:
+        return config
     if not _PATH_FIRST.fullmatch(command.strip()):
-        return {}
+        return config
     try:
         file, *arguments = shlex.split(command)
     except ValueError:  # A quote without its end: the shell says so better.
-        return {}
-    return {"file": file, "args": arguments} if arguments else {"file": file}
-
-
-def _below(folder: PurePath | None, path: str) -> str:
-    if folder is None or not path or path.startswith("~"):
-        return path
-    return os.path.normpath(folder / path)
+        return config
+    others = {key: value for key, value in config.items() if key != "command"}
+    return {"file": file, **({"args": arguments} if arguments else {}), **others}

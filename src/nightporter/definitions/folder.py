@@ -161,10 +161,11 @@ def _content(path: Path) -> bytes | None:
     except OSError as error:
         raise BadDefinition("the file cannot be read", why=error.strerror or str(error),
                             next="check its owner and mode") from error
+    about = os.fstat(descriptor)
+    if not stat.S_ISREG(about.st_mode):
+        os.close(descriptor)
+        raise BadDefinition("it is not a file with content", next="remove it from the folder")
     with os.fdopen(descriptor, "rb") as file:
-        about = os.fstat(descriptor)
-        if not stat.S_ISREG(about.st_mode):
-            raise BadDefinition("it is not a file with content", next="remove it from the folder")
         try:
             content = file.read(LARGEST + 1)
         except OSError as error:

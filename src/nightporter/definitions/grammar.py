@@ -32,23 +32,22 @@ DELIVER_OPTIONS: Final = ("name", "on", "best_effort")
 
 MAIN_WORD: Final[Mapping[str, str]] = {
     "cron": "expression", "every": "expression", "at": "expression",
-    "script": "command", "python": "callable", "http": "url", "echo": "text",
+    "script": "command", "python": "call", "http": "url", "echo": "text",
     "file": "path", "webhook": "url",
 }
 """What the value of a kind's key means when it is not a map: `file: out.md` is `file: {path: out.md}`."""
 
+_PROCESS = ("env", "secrets", "cwd", "memory", "files", "cpu")
 TARGET_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
-    "script": ("command", "file", "args", "env", "secrets", "cwd", "memory", "files", "cpu"),
-    "python": ("callable", "arguments", "path"),
-    "http": ("url", "method", "headers", "json", "body", "allow_hosts"),
-    "echo": ("text",),
+    "script": ("command", "file", "args", *_PROCESS),
+    "python": ("call", "args", "path", *_PROCESS),
+    "http": ("url", "method", "headers", "secret_headers", "json", "body", "expect", "allow_hosts"),
+    "echo": ("text", "prompt"),
     "noop": (),
 }
-PATHS: Final[Mapping[str, tuple[str, ...]]] = {"script": ("file", "cwd"), "python": ("cwd",)}
-"""Keys of a target that hold a path, relative to the folder of the definition file."""
 DESTINATION_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "file": ("path", "format"),
-    "webhook": ("url", "secret", "unsigned", "allow_hosts", "flat"),
+    "webhook": ("url", "secret", "unsigned", "flat", "allow_hosts"),
     "announce": (),
     "silent": (),
     "none": (),

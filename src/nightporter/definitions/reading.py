@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
+from pathlib import Path
 from typing import Any
 
 from nightporter.clock import Instant
@@ -69,7 +69,7 @@ def _read(
     setting = Setting(timezone, now, None if overlap is None else overlap_of(overlap))
     return Definition(
         name=_name(root, path),
-        target=target_of(root, page, checks, PurePath(path).parent if path else None),
+        target=target_of(root, page, checks, Path(path).parent if path else None),
         triggers=triggers_of(root, setting),
         timezone=timezone,
         deliver=destinations_of(root, checks),
@@ -81,7 +81,7 @@ def _name(root: Entries, path: str) -> str:
     written = root.get("name")
     if written is not None:
         return name_of(written)
-    stem = PurePath(path).stem
+    stem = Path(path).stem
     if not NAME.fullmatch(stem):
         raise bad(
             Place(1, 1), f"{stem!r} cannot be the automation's name" if stem else "the automation has no name",

@@ -16,7 +16,7 @@ from nightporter.errors import BadInput
 from nightporter.rules.durations import format_duration
 from nightporter.words import Definition, Destination, Limits, Retry, Schedule, TriggerSpec
 
-_PLAIN: Final = re.compile(r"[a-z][a-z0-9]*(?:[-_/ ][a-z0-9]+)*", re.IGNORECASE)
+_PLAIN: Final = re.compile(r"(?i:[a-z][a-z0-9]*(?:[-_/ ][a-z0-9]+)*)|(?:[0-9]+(?:ms|[wdhms]))+")
 _RESERVED: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n", "inf", "nan"})
 _UNPRINTABLE: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
@@ -50,7 +50,7 @@ def _least(check: Check | None, config: Mapping[str, Any]) -> Mapping[str, Any]:
     for key in config:
         shorter = {name: value for name, value in least.items() if name != key}
         try:
-            completed = check(shorter)
+            completed = check(shorter, None)
         except BadInput:
             continue
         if completed == config:
@@ -60,8 +60,8 @@ def _least(check: Check | None, config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _body(definition: Definition) -> str:
     target = definition.target
-    text = target.config.get("text")
-    if target.kind != "echo" or set(target.config) != {"text"} or not isinstance(text, str):
+    text = target.config.get("prompt")
+    if target.kind != "echo" or set(target.config) != {"prompt"} or not isinstance(text, str):
         return ""
     unclean = text != text.strip() or "\r" in text or _UNPRINTABLE.search(text)
     return "" if unclean else text
