@@ -1,0 +1,22 @@
+"""dispatch: a queued run is claimed, handed to a runner, and ends.
+
+    Promise       A run is claimed by one worker at a time, under a token that fences every write of its holder;
+                  how an attempt ended, and all that follows from it, is one transaction. An attempt that was cut
+                  short repeats only where nothing can have happened or repeating is declared safe.
+    Takes         Runs in state `queued`, due and not blocked.
+    Leaves        Ended runs, with a delivery for each destination; or queued, held or review.
+    Picked up by  delivery; a person, for review and dead letters
+
+Read `claim`, `end`, `flight`, then `traces` and `recover`.
+"""
+
+from nightporter.dispatch.claim import Claimed, Definitions, Runners, claim
+from nightporter.dispatch.desk import durable
+from nightporter.dispatch.end import Attempt, Final, conclude, end, release_behind
+from nightporter.dispatch.flight import Flight
+from nightporter.dispatch.recover import recover
+
+__all__ = [
+    "Attempt", "Claimed", "Definitions", "Final", "Flight", "Runners", "claim", "conclude", "durable", "end", "recover",
+    "release_behind",
+]

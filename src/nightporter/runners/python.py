@@ -58,6 +58,8 @@ class Python:
 
     kind = "python"
     opaque = True
+    launches = True
+    """Its start is marked with the child, before the child is let go."""
 
     def __init__(self, guard: Guard | None = None) -> None:
         self._guard = guard

@@ -69,6 +69,8 @@ class Script:
 
     kind = "script"
     opaque = True
+    launches = True
+    """Its start is marked with the child, before the child is let go."""
 
     def __init__(self, guard: Guard | None = None) -> None:
         self._guard = guard

@@ -120,11 +120,15 @@ def translate(error: Exception) -> Exception:
         case pg.LockNotAvailable() | pg.DeadlockDetected() | pg.SerializationFailure():
             return StoreLocked("another process holds the rows", why=why, next="try again")
         case pg.DiskFull() | pg.ReadOnlySqlTransaction() | pg.InsufficientPrivilege():
-            return StoreUnwritable("the database cannot be written", why=why, next="check its disk and the user's rights")
+            return StoreUnwritable(
+                "the database cannot be written", why=why, next="check its disk and the user's rights"
+            )
         case pg.DataCorrupted() | pg.IndexCorrupted():
             return StoreCorrupt("the database is damaged", why=why, next="restore a backup")
         case psycopg.OperationalError() | psycopg.InterfaceError():
-            return StoreError("the database cannot be reached", why=why, next="check that the server runs and the address")
+            return StoreError(
+                "the database cannot be reached", why=why, next="check that the server runs and the address"
+            )
         case psycopg.Error():
             return StoreError("the database refused a statement", why=why, next="run `nightporter doctor`")
         case _:
@@ -216,7 +220,8 @@ class PostgresStore:
             with _connect(url) as connection:
                 _migrate_postgres(connection)
             self._pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
-                url, min_size=0, max_size=8, kwargs={"autocommit": True, "options": _OPTIONS}, open=True, timeout=patience
+                url, min_size=0, max_size=8, open=True, timeout=patience,
+                kwargs={"autocommit": True, "options": _OPTIONS},
             )
             self.kicks: Kicks = PostgresKicks(url)
             self.writer = Writer(lambda: PostgresTransactions(url, patience=patience), self.kicks.ring, group=1)
@@ -288,8 +293,8 @@ def _migrate_postgres(connection: psycopg.Connection[Row]) -> None:
         with connection.transaction():
             name = f"nightporter_before_{before + 1}"
             connection.execute(f'CREATE SCHEMA "{name}"'.encode())
-            tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()").fetchall()
-            for (table,) in tables:
+            tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
+            for (table,) in tables.fetchall():
                 connection.execute(f'CREATE TABLE "{name}"."{table}" AS TABLE "{table}"'.encode())
 
     migrate(version, execute, back_up, postgres=True)

@@ -3,45 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 
 from nightporter.clock import HOUR, Instant
+from nightporter.rules.gates import Load, TriggerFacts
 from nightporter.store.sql_port import Row
 from nightporter.store.tx_base import TxBase
 from nightporter.words import Policy
-
-
-@dataclass(frozen=True, slots=True)
-class TriggerFacts:
-    """What the gates need of a trigger and its automation, as they stand in this transaction."""
-
-    trigger_id: str
-    automation_id: str
-    kind: str
-    enabled: bool
-    removed: bool
-    policy: Policy
-    version: int
-    """Of the schedule."""
-    workspace: str
-    owner: str
-    state: str
-    state_reason: str
-    definition_version: int
-    last_started_at: Instant | None
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """How much of an automation is under way; each number stops at the cap it was asked with."""
-
-    queued: int
-    going: int
-    admitted_in_hour: int
-    standing: str | None
-    """One of the unfinished runs, a running one first."""
-    oldest_in_hour: Instant | None
-    """Admission of the oldest run that still counts against the hourly ceiling."""
 
 
 class AdmissionTx(TxBase):
@@ -51,7 +18,7 @@ class AdmissionTx(TxBase):
         return {
             r[0]: TriggerFacts(
                 r[0], r[1], r[2], bool(r[3]), r[4] is not None, Policy.from_json(r[5]), r[6], r[7], r[8], r[9], r[10],
-                r[11], r[12],
+                r[11], r[12], r[13],
             )
             for r in rows
         }

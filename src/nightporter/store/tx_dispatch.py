@@ -156,7 +156,8 @@ class DispatchTx(TxBase):
         row = self.sql.one("run_fence", id=run_id, token=token)
         if row is None:
             raise LostClaim(f"claim {token} on {run_id} is no longer current",
-                            why="the run went on without this worker", next="stop the work: its result will not be written")
+                            why="the run went on without this worker",
+                            next="stop the work: its result will not be written")
         return int(row[0])
 
     def write_child(self, run_id: str, token: int, *, worker: str, host: str, group: int, started: int) -> None:

@@ -8,6 +8,9 @@ from nightporter.clock import Instant
 from nightporter.store.sql_port import Row
 from nightporter.store.tx_base import TxBase
 
+STOPPED = "stopped"
+"""The setting that says who stopped the whole desk, and why; JSON."""
+
 
 class SweepTx(TxBase):
     def setting(self, key: str) -> str | None:
@@ -19,6 +22,10 @@ class SweepTx(TxBase):
 
     def drop_setting(self, key: str) -> None:
         self.sql.run("setting_drop", key=key)
+
+    def stopped(self) -> bool:
+        """Whether a person stopped the whole desk."""
+        return self.setting(STOPPED) is not None
 
     # -- workers ------------------------------------------------------------------------------------------------
 

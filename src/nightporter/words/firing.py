@@ -31,6 +31,8 @@ class Firing:
     root: RunId | None = None
     """The run that caused it all, where a run did."""
     depth: int = 0
+    replay_of: RunId | None = None
+    """The run this firing asks to do again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 -- name: trigger_facts
 -- What the gates need of the triggers of a batch; on PostgreSQL it locks their automations, in the order of ids.
 SELECT t.id, t.automation_id, t.kind, t.enabled, t.removed_at, t.policy, t.version,
-       a.workspace, a.owner, a.state, a.state_reason, a.version, a.last_started_at
+       a.workspace, a.owner, a.state, a.state_reason, a.version, a.last_started_at, t.firings
 FROM @rows(id text) AS r
 JOIN trigger t ON t.id = r.id
 JOIN automation a ON a.id = t.automation_id

@@ -1,0 +1,191 @@
+"""admission: the one door. A firing becomes a queued run, or a verdict with its reason.
+
+    Promise       Each firing leaves exactly one ledger line, in the transaction that does the rest. A crash before
+                  the commit leaves nothing; after it, everything. A batch decides what one by one would.
+    Takes         Firings from any source, and slots that the clock has settled without a run.
+    Leaves        Runs in state `queued`, and a kick.
+    Picked up by  dispatch, which claims them in the same commit where it has room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from nightporter.clock import SECOND, Instant
+from nightporter.errors import NotFound
+from nightporter.rules.gates import ASKS_AGAIN, Asking, Load, Objection, TriggerFacts, caps, goes_alone, judge
+from nightporter.store import Tx
+from nightporter.words import (
+    Answer,
+    Firing,
+    FiringId,
+    Overlap,
+    Reason,
+    RunId,
+    Settled,
+    Verdict,
+    firing_id_for,
+    run_id_for,
+)
+
+BY_HAND_PRIORITY = 3
+
+
+def admit(tx: Tx, firings: Sequence[Firing | Settled], *, now: Instant) -> list[Answer]:
+    """Decide what each firing becomes, in order, and write it down. One answer a firing.
+
+    Raises NotFound, and writes nothing, when a firing names a trigger that is not in the store.
+    """
+    batch = _Batch(tx, now)
+    batch.read(firings)
+    answers = [batch.decide(firing, nth) for nth, firing in enumerate(firings)]
+    batch.write()
+    return answers
+
+
+@dataclass(slots=True)
+class _Batch:
+    """The steps of one admission. What was read changes with every verdict, so that the next one sees it."""
+
+    tx: Tx
+    now: Instant
+    triggers: dict[str, TriggerFacts] = field(default_factory=dict)
+    told: dict[tuple[str, str], str | None] = field(default_factory=dict)
+    loads: dict[str, Load] = field(default_factory=dict)
+    stopped: bool = False
+    runs: list[tuple[object, ...]] = field(default_factory=list)
+    lines: list[tuple[object, ...]] = field(default_factory=list)
+    payloads: list[tuple[object, ...]] = field(default_factory=list)
+    counts: dict[str, list[object]] = field(default_factory=dict)
+
+    # -- read -------------------------------------------------------------------------------------------------
+
+    def read(self, firings: Sequence[Firing | Settled]) -> None:
+        """Lock the automations; look up the dedupe keys; read what the gates need, one query for the batch."""
+        ids = {f.trigger_id for f in firings}
+        self.triggers = self.tx.trigger_facts(ids)
+        if unknown := ids - self.triggers.keys():
+            raise NotFound(f"no trigger is called {min(unknown)}", next="`nightporter list` shows what there is")
+        self.told = self.tx.recall({(f.trigger_id, f.external_id) for f in firings})
+        self.stopped = self.tx.stopped()
+        asking = [self.triggers[f.trigger_id] for f in firings if isinstance(f, Firing)]
+        queued, going, hour = caps([t.policy for t in asking if t.kind != "manual"])
+        if queued or going or hour:
+            self.loads = self.tx.loads(
+                {t.automation_id for t in asking}, queued_cap=queued, going_cap=going, hour_cap=hour, now=self.now
+            )
+
+    # -- decide -----------------------------------------------------------------------------------------------
+
+    def decide(self, firing: Firing | Settled, nth: int) -> Answer:
+        trigger = self.triggers[firing.trigger_id]
+        firing_id = firing_id_for(firing.trigger_id, firing.external_id, self.now, trigger.firings + nth)
+        key = (firing.trigger_id, firing.external_id)
+        if key in self.told:
+            first = self.told[key]
+            detail = f"the first telling became {first}" if first else "the first telling became no run"
+            return self._line(firing, trigger, firing_id, Verdict.REPEATED, Reason.SUPPRESSED_DUPLICATE, first, detail)
+        match firing:
+            case Settled():
+                self.told[key] = None
+                return self._line(firing, trigger, firing_id, firing.verdict, firing.reason, None, "")
+            case Firing():
+                return self._judge(firing, trigger, firing_id)
+            case _:
+                assert_never(firing)
+
+    def _judge(self, firing: Firing, trigger: TriggerFacts, firing_id: FiringId) -> Answer:
+        load = self.loads.get(trigger.automation_id, Load())
+        size = len(firing.text) + len(firing.payload or "")
+        asking = Asking(trigger, load, size, self.stopped)
+        objection = judge(asking, self.now)
+        key = (firing.trigger_id, firing.external_id)
+        if objection is not None:
+            if self._keeps_key(trigger, objection):
+                self.told[key] = None
+            return self._line(
+                firing, trigger, firing_id, objection.verdict, objection.reason, None, objection.detail
+            )
+        run_id = run_id_for(firing.trigger_id, firing.external_id, firing.scheduled_for or self.now)
+        self.told[key] = run_id
+        blocked = "overlap" if goes_alone(asking) else None
+        if blocked and trigger.policy.overlap is Overlap.REPLACE and not self._supersede(trigger, run_id):
+            blocked = None
+        self._queue(firing, trigger, firing_id, run_id, blocked)
+        self.loads[trigger.automation_id] = load.with_one_more(run_id, manual=trigger.kind == "manual", now=self.now)
+        return self._line(firing, trigger, firing_id, Verdict.ADMITTED, None, run_id, "")
+
+    @staticmethod
+    def _keeps_key(trigger: TriggerFacts, objection: Objection) -> bool:
+        return trigger.kind == "clock" or objection.reason not in ASKS_AGAIN
+
+    def _supersede(self, trigger: TriggerFacts, run_id: RunId) -> bool:
+        """Cancel what the new run replaces. True when something is still running that must end first."""
+        self.write()  # runs of this very batch may be among them
+        going = self.tx.going(trigger.automation_id)
+        waiting = [r for r, state, *_ in going if state in ("queued", "held")]
+        running = [r for r, state, *_ in going if state not in ("queued", "held")]
+        cancelled = self.tx.cancel([(r, Reason.SUPERSEDED, run_id) for r in waiting], now=self.now)
+        was = {r: state for r, state, *_ in going}
+        self.tx.write_transitions(
+            [(r, seq, was[r], "cancelled", Reason.SUPERSEDED, None, token, attempt, None)
+             for r, seq, _, token, attempt in cancelled],
+            now=self.now,
+        )
+        self.tx.ask_to_cancel([(r, Reason.SUPERSEDED, run_id) for r in running], now=self.now)
+        return bool(running)
+
+    # -- what is to be written -----------------------------------------------------------------------------------
+
+    def _queue(
+        self, firing: Firing, trigger: TriggerFacts, firing_id: FiringId, run_id: RunId, blocked: str | None
+    ) -> None:
+        policy = trigger.policy
+        priority = BY_HAND_PRIORITY if trigger.kind == "manual" else policy.priority
+        carries = bool(firing.text or firing.payload is not None)
+        self.runs.append((
+            run_id, trigger.workspace, trigger.automation_id, trigger.trigger_id, firing_id, trigger.kind,
+            trigger.definition_version, policy.runner, blocked, self.now + priority * 10 * SECOND, priority,
+            policy.attempts, firing.scheduled_for, firing.root, firing.depth, firing.replay_of, int(carries),
+        ))
+        if carries or firing.metadata is not None:
+            self.payloads.append((firing_id, firing.text, firing.payload, firing.metadata))
+
+    def _line(
+        self, firing: Firing | Settled, trigger: TriggerFacts, firing_id: FiringId, verdict: Verdict,
+        reason: Reason | None, run_id: str | None, detail: str,
+    ) -> Answer:
+        span: tuple[object, ...] = (None, None, None, None)
+        scheduled_for: Instant | None = None
+        sender, root, depth = "", None, 0
+        if isinstance(firing, Settled):
+            span = (firing.slot_from, firing.slot_to, firing.count, int(firing.exact))
+        else:
+            scheduled_for, sender, root, depth = firing.scheduled_for, firing.sender, firing.root, firing.depth
+        keeps = verdict is not Verdict.REPEATED and (
+            trigger.kind == "clock" or reason is None or reason not in ASKS_AGAIN
+        )
+        self.lines.append((
+            firing_id, trigger.workspace, trigger.automation_id, trigger.trigger_id, trigger.kind, firing.external_id,
+            firing.external_id if keeps else None, scheduled_for, verdict, reason, detail, run_id, trigger.version,
+            *span, sender, trigger.owner, root, depth,
+        ))
+        count = self.counts.setdefault(trigger.trigger_id, [trigger.trigger_id, 0, 0, "", None])
+        count[1] = int(count[1]) + 1  # type: ignore[call-overload]  # a row under way: its columns are mixed
+        count[2] = int(count[2]) + (verdict is Verdict.ADMITTED)  # type: ignore[call-overload]
+        count[3], count[4] = verdict, reason
+        return Answer(verdict, reason, None if run_id is None else RunId(run_id), firing_id, detail)
+
+    def write(self) -> None:
+        """Write what is decided so far. Called at the end, and before a decision that must see it in the store."""
+        self.tx.queue_runs(self.runs, now=self.now)
+        self.tx.write_transitions(
+            [(run[0], 1, None, "queued", None, None, None, 0, None) for run in self.runs], now=self.now
+        )
+        self.tx.write_firings(self.lines, self.payloads, now=self.now)
+        self.tx.count_triggers([tuple(count) for count in self.counts.values()], now=self.now)
+        if self.runs:
+            self.tx.kick("queued")
+        self.runs, self.lines, self.payloads, self.counts = [], [], [], {}

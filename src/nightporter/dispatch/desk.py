@@ -1,0 +1,83 @@
+"""The desk as a runner sees it: each call is durable when it returns, and fenced by the run's claim."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from nightporter.clock import Clock
+from nightporter.errors import Conflict
+from nightporter.store import Store, Tx
+from nightporter.words import Work
+
+T = TypeVar("T")
+
+
+class WorkerDesk:
+    """Implements `words.Desk` over the store."""
+
+    def __init__(self, store: Store, clock: Clock, *, worker: str, host: str) -> None:
+        self._store = store
+        self._clock = clock
+        self._worker = worker
+        self._host = host
+
+    async def child_started(self, work: Work, group: int, started: int) -> None:
+        def write(tx: Tx) -> None:
+            tx.fence(work.run_id, work.token)
+            tx.write_child(work.run_id, work.token, worker=self._worker, host=self._host, group=group, started=started)
+
+        await durable(self._store, write)
+
+    async def effect_intended(self, work: Work, name: str, key: str) -> str | None:
+        def write(tx: Tx) -> str | None:
+            attempt = tx.fence(work.run_id, work.token)
+            found = tx.effect(work.run_id, key)
+            if found is not None and found[0] == "done":
+                return found[1]
+            if found is not None and found[2] < attempt:
+                raise Conflict(
+                    f"effect {name!r} of {work.run_id} may have happened already",
+                    why=f"attempt {found[2]} wrote its intent and did not come back to say that it was done",
+                    next=f"look whether it happened, then: nightporter review {work.run_id} retry or dismiss",
+                )
+            tx.intend([(work.run_id, key, name, attempt, work.token)], now=self._clock.now())
+            return None
+
+        return await durable(self._store, write)
+
+    async def effect_done(self, work: Work, key: str, permalink: str = "") -> None:
+        def write(tx: Tx) -> None:
+            tx.fence(work.run_id, work.token)
+            tx.effect_done(work.run_id, key, permalink, now=self._clock.now())
+
+        await durable(self._store, write)
+
+
+async def durable(store: Store, write: Callable[[Tx], T]) -> T:
+    """Run a write function from the event loop; returns once it is durable.
+
+    A caller that is cancelled meanwhile leaves the write to finish by itself: what is committed is committed.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)  # type: ignore[arg-type]  # no error: it is a T
+
+    store.writer.post(write, lambda result, error: _tell(loop, settle, result, error))
+    return await future
+
+
+def _tell(
+    loop: asyncio.AbstractEventLoop, settle: Callable[[T | None, BaseException | None], None], result: T | None,
+    error: BaseException | None,
+) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(settle, result, error)

@@ -1,0 +1,236 @@
+"""Ending: what became of an attempt, written in one transaction with everything that follows from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from nightporter.clock import MINUTE, Instant, moment
+from nightporter.dispatch.claim import Claimed, Runners, started_key
+from nightporter.dispatch.traces import announce_reviews, read_traces
+from nightporter.rules.ending import Next, Traces, after_attempt, after_shutdown, destinations_for, lane_of
+from nightporter.rules.zones import zone
+from nightporter.states import ENDED, RunEvent, RunState
+from nightporter.store import Tx
+from nightporter.words import Definition, Ended, Outcome, Reason, RunId, Target, derived_id
+
+INBOX_TEXT = 20_000
+"""Characters of a result that its inbox message carries; the run keeps the whole."""
+
+Result = Next | None
+"""What became of the run; None: the claim was no longer current, and nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An attempt that has ended, on its way into the ledger."""
+
+    claimed: Claimed
+    ended: Ended
+
+
+def end(tx: Tx, attempts: Sequence[Attempt], runners: Runners, *, now: Instant) -> list[Result]:
+    """Write how attempts ended: the run, its transition, output, deliveries, rollups and a dead letter's notice;
+    then let go what waited behind them. Fenced: a lost claim writes nothing."""
+    tx.lock_automations({a.claimed.work.automation_id for a in attempts})
+    nexts = _decide(tx, attempts, runners, now)
+    current = _leave(tx, attempts, nexts, now)
+    won = [(a, n) for a, n in zip(attempts, nexts, strict=True) if a.claimed.work.run_id in current]
+    _write_what_it_left(tx, won, now)
+    finals = [
+        Final(a.claimed.work.run_id, a.claimed.work.automation_id, a.claimed.work.workspace, a.claimed.work.automation,
+              n.state, n.outcome, n.reason, n.error, n.dead, a.claimed.definition, a.ended.text[:INBOX_TEXT])
+        for a, n in won if n.state in ENDED
+    ]
+    announce_reviews(tx, [
+        (a.claimed.work.run_id, a.claimed.work.automation_id, a.claimed.work.workspace, a.claimed.work.automation,
+         a.claimed.definition.owner if a.claimed.definition else "")
+        for a, n in won if n.state is RunState.REVIEW
+    ], now=now)
+    conclude(tx, finals, now=now)
+    release_behind(tx, {a.claimed.work.automation_id for a, _ in won}, now=now)
+    return [n if a.claimed.work.run_id in current else None for a, n in zip(attempts, nexts, strict=True)]
+
+
+def _decide(tx: Tx, attempts: Sequence[Attempt], runners: Runners, now: Instant) -> list[Next]:
+    acting = [a.claimed.work for a in attempts if a.claimed.work.kind not in _NEVER_ACT]
+    traces = read_traces(tx, [(w.run_id, w.token, w.kind) for w in acting], runners) if acting else {}
+    nothing = Traces()
+    nexts = []
+    for a in attempts:
+        work, definition = a.claimed.work, a.claimed.definition or _UNREADABLE
+        left = traces.get(work.run_id, nothing)
+        if a.ended.reason is Reason.SHUTDOWN:
+            nexts.append(after_shutdown(definition, left))
+        else:
+            nexts.append(after_attempt(
+                a.ended, run_id=work.run_id, attempt=work.attempt, attempts=a.claimed.attempts, definition=definition,
+                interactive=work.source == "manual", effects_done=left.effects_done, now=now,
+            ))
+    return nexts
+
+
+_NEVER_ACT = frozenset({"noop", "echo"})
+_UNREADABLE = Definition(name="unreadable", target=Target("noop"))
+"""Stands in for a definition that cannot be read: its run failed, and nothing is tried again."""
+
+
+def _leave(tx: Tx, attempts: Sequence[Attempt], nexts: Sequence[Next], now: Instant) -> set[str]:
+    """Take the runs out of `running`, each by its own transition; the runs whose claim was current."""
+    ends: list[tuple[object, ...]] = []
+    retries: list[tuple[object, ...]] = []
+    holds: list[tuple[object, ...]] = []
+    releases: list[tuple[object, ...]] = []
+    asides: list[tuple[object, ...]] = []
+    by_run: dict[str, tuple[Attempt, Next]] = {}
+    for a, n in zip(attempts, nexts, strict=True):
+        work = a.claimed.work
+        by_run[work.run_id] = (a, n)
+        if n.event is RunEvent.RETRY:
+            retries.append((work.run_id, work.token, n.run_after, n.reason, n.error_class, n.error, a.ended.exit_code))
+        elif n.event is RunEvent.HOLD:
+            holds.append((work.run_id, work.token, n.run_after, n.reason, n.error))
+        elif n.event is RunEvent.RELEASE:
+            releases.append((work.run_id, work.token))
+        elif n.event is RunEvent.SET_ASIDE:
+            asides.append((work.run_id, work.token, n.reason, n.error))
+        else:
+            ends.append((work.run_id, work.token, n.state, n.reason, n.outcome, n.error_class, n.error,
+                         a.ended.exit_code, now if n.dead else None))
+    left = tx.end(ends, now=now) + tx.retry(retries) + tx.hold(holds)
+    left += tx.release(releases, now=now) + tx.set_aside(asides)
+    tx.write_transitions(
+        [
+            (run, seq, "running", by_run[run][1].state, reason, worker, by_run[run][0].claimed.work.token,
+             by_run[run][0].claimed.work.attempt, by_run[run][1].error_class)
+            for run, seq, reason, worker in left
+        ],
+        now=now,
+    )
+    return {row[0] for row in left}
+
+
+def _write_what_it_left(tx: Tx, won: Sequence[tuple[Attempt, Next]], now: Instant) -> None:
+    # A run that is set aside keeps its traces: they are what a person decides by.
+    attempts = [a for a, n in won if n.state is not RunState.REVIEW]
+    tx.write_outputs([
+        (a.claimed.work.run_id, a.ended.text, None if a.ended.data is None else json.dumps(a.ended.data), a.ended.log)
+        for a in attempts if a.ended.text or a.ended.data is not None or a.ended.log
+    ])
+    acting = [a.claimed.work for a in attempts if a.claimed.work.kind not in _NEVER_ACT]
+    tx.forget_children([(work.run_id, work.token) for work in acting])
+    tx.started_done([(work.run_id, started_key(work.token)) for work in acting], now=now)
+
+
+# -- what follows from an ending, whoever ends the run ------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """A run that has ended for good."""
+
+    run_id: RunId
+    automation_id: str
+    workspace: str
+    automation: str
+    state: RunState
+    outcome: Outcome | None
+    reason: Reason | None
+    error: str
+    dead: bool
+    definition: Definition | None
+    text: str = ""
+
+
+def conclude(tx: Tx, finals: Sequence[Final], *, now: Instant) -> None:
+    """Deliveries, dead letters, health and month of runs that have ended, in the transaction that ended them."""
+    deliveries: list[tuple[object, ...]] = []
+    inbox: list[tuple[object, ...]] = []
+    for f in finals:
+        for destination in destinations_for(f.definition, f.outcome) if f.definition else []:
+            delivery = derived_id("del", now, f.run_id, destination.name)
+            event = derived_id("evt", now, f.run_id, destination.name)
+            at_once = destination.kind in ("announce", "silent")
+            evidence = ""
+            if destination.kind == "announce":
+                evidence = derived_id("inb", now, f.run_id, destination.name)
+                inbox.append((evidence, f.workspace, _owner(f), f.automation_id, f.run_id, "result",
+                              f"{f.automation}: {f.outcome}", f.text))
+            elif destination.kind == "silent":
+                evidence = "kept in the ledger"
+            deliveries.append((
+                delivery, f.run_id, f.automation_id, f.workspace, destination.name, destination.kind,
+                lane_of(destination), "delivered" if at_once else "pending", None, int(destination.best_effort),
+                event, None if at_once else now, now if at_once else None, evidence,
+            ))
+        if f.dead:
+            inbox.append((
+                derived_id("inb", now, f.run_id, "dead_letter"), f.workspace, _owner(f), f.automation_id, f.run_id,
+                "dead_letter", f"{f.automation} {str(f.state).replace('_', ' ')}",
+                f"{f.reason.sentence if f.reason else ''} {f.error}\n"
+                f"nightporter explain {f.run_id} says more; nightporter replay {f.run_id} runs it again.".strip(),
+            ))
+    tx.create_deliveries(deliveries, now=now)
+    tx.write_inbox(inbox, now=now)
+    _roll_up(tx, finals, now)
+    tx.complete({f.automation_id for f in finals if f.definition and _once(f.definition)}, now=now)
+
+
+def release_behind(tx: Tx, automation_ids: Iterable[str], *, now: Instant) -> None:
+    """Let go the runs that waited for another run of these automations, as far as their limits allow."""
+    ids = set(automation_ids)
+    waiting = tx.behind(ids)
+    if not waiting:
+        return
+    counts = tx.going_counts({row[0] for row in waiting})
+    free: list[str] = []
+    for automation, run, blocked, concurrent in waiting:
+        running, in_the_way = counts[automation]
+        if blocked == "overlap" and in_the_way == 0:
+            free.append(run)
+            counts[automation] = (running, 1)
+        elif blocked == "concurrency" and (concurrent is None or running < concurrent):
+            free.append(run)
+            counts[automation] = (running + 1, in_the_way)
+    tx.unblock(free)
+
+
+def _roll_up(tx: Tx, finals: Sequence[Final], now: Instant) -> None:
+    health: dict[str, list[object]] = {}
+    months: dict[tuple[str, str], list[int]] = {}
+    for f in finals:
+        good = f.state in (RunState.SUCCEEDED, RunState.SKIPPED)
+        bad = f.state in (RunState.FAILED, RunState.TIMED_OUT)
+        row = health.setdefault(f.automation_id, [f.automation_id, "", None, None, None, 0, 0])
+        row[1], row[2] = f.run_id, f.outcome or str(f.state)
+        if good:
+            row[3], row[5], row[6] = now, 1, 0
+        elif bad:
+            row[4], row[6] = now, int(str(row[6])) + 1
+        month = months.setdefault(
+            (f.automation_id, _month(now // (15 * MINUTE), f.definition.timezone if f.definition else "UTC")), [0] * 5
+        )
+        month[0] += 1
+        month[1] += f.state is RunState.SUCCEEDED
+        month[2] += f.state is RunState.SKIPPED
+        month[3] += bad
+        month[4] += f.state is RunState.CANCELLED
+    tx.note_health([tuple(row) for _, row in sorted(health.items())])
+    tx.add_to_month([(*key, *counts) for key, counts in sorted(months.items())])
+
+
+@lru_cache(maxsize=1024)
+def _month(quarter_hour: int, timezone: str) -> str:
+    # No zone changes its offset within a quarter of an hour, so a month turns on one.
+    return f"{moment(Instant(quarter_hour * 15 * MINUTE)).astimezone(zone(timezone)):%Y-%m}"
+
+
+def _owner(final: Final) -> str:
+    return final.definition.owner if final.definition else ""
+
+
+def _once(definition: Definition) -> bool:
+    clocks = [t for t in definition.triggers if t.kind == "clock" and t.enabled]
+    return bool(clocks) and all(t.schedule is not None and t.schedule.kind == "at" for t in clocks)

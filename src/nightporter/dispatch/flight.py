@@ -1,0 +1,216 @@
+"""Flight: the runs this worker has in the air, on the event loop of the program that hosts it.
+
+The claim rides in the commit of whoever queued the run; the runner is called after that commit; the ending is
+gathered with others into the next. Nothing here holds a fact that is not in the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import socket
+import threading
+from pathlib import Path
+
+import structlog
+
+from nightporter.clock import Clock
+from nightporter.dispatch.claim import Claimed, Definitions, Runners, claim
+from nightporter.dispatch.desk import WorkerDesk
+from nightporter.dispatch.end import Attempt, Result, end
+from nightporter.errors import StoreError
+from nightporter.store import Store, Tx
+from nightporter.store.gather import Answered, Gather
+from nightporter.words import Ended, Ending, ErrorClass, QuickRunner, Reason, RunId, Runner
+
+log = structlog.get_logger(__name__)
+
+GRACE = 5.0
+"""Seconds a runner that kills its own children gets beyond the timeout before its task is cancelled."""
+RETRY_WRITE = 1.0
+"""Seconds between tries to write an ending while the store is ill; the worker's lease is the end of it."""
+
+
+class Flight:
+    """Claims, runs and ends. Construct it on the event loop; `close` before the store is closed."""
+
+    def __init__(
+        self, store: Store, clock: Clock, runners: Runners, *, worker: str, slots: int, scratch: Path,
+        only: RunId | None = None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._runners = runners
+        self._worker = worker
+        self._only = only
+        self._scratch = scratch
+        self._definitions = Definitions()
+        self._loop = asyncio.get_running_loop()
+        self._free = slots
+        self._lock = threading.Lock()
+        self._saturated = False
+        self._claiming = True
+        self._tasks: dict[tuple[str, int], asyncio.Task[None]] = {}
+        self._cancelled: dict[tuple[str, int], tuple[Reason, str]] = {}
+        self._unwritten = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._desk = WorkerDesk(store, clock, worker=worker, host=socket.gethostname())
+        self._ends: Gather[Attempt, Attempt, Result] = Gather(store.writer, self._end, self._ended_on_writer)
+        store.writer.ride("queued", self._claim, self._claimed_on_writer)
+
+    @property
+    def in_the_air(self) -> int:
+        """Runs claimed whose ending is not yet written."""
+        return self._unwritten
+
+    # -- claiming ----------------------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Claim what is due, if there is room; called by the worker's loop and by kicks."""
+        if self._claiming and self._free > 0:
+            self._store.writer.post(self._claim, lambda claimed, error: self._looked(claimed, error))
+
+    def cancel_asked(self) -> None:
+        """End the runs that somebody asked to end. Reads the store: call it off the loop's thread."""
+        if not self._tasks:
+            return
+        asked = self._store.read(lambda tx: tx.cancel_asked(self._worker))
+        for run, token, reason, by in asked:
+            self._loop.call_soon_threadsafe(self._cancel, (run, token), Reason(reason), by)
+
+    def _claim(self, tx: Tx) -> list[Claimed]:
+        room = self._free if self._claiming else 0
+        claimed = claim(
+            tx, worker=self._worker, room=room, now=self._clock.now(), runners=self._runners,
+            definitions=self._definitions, scratch=self._scratch, only=self._only,
+        )
+        self._saturated = room <= 0 or len(claimed) >= room
+        return claimed
+
+    def _looked(self, claimed: list[Claimed] | None, error: BaseException | None) -> None:
+        if error is not None:
+            log.warning("dispatch.claim_failed", error=str(error))
+        elif claimed:
+            self._claimed_on_writer(claimed)
+
+    def _claimed_on_writer(self, claimed: list[Claimed]) -> None:
+        if claimed:
+            with self._lock:
+                self._free -= len(claimed)
+            self._loop.call_soon_threadsafe(self._launch, claimed)
+
+    # -- running -------------------------------------------------------------------------------------------------
+
+    def _launch(self, claimed: list[Claimed]) -> None:
+        self._unwritten += len(claimed)
+        self._idle.clear()
+        for one in claimed:
+            runner = self._runners.get(one.work.kind)
+            if one.definition is None:
+                self._land(one, Ended.failed(ErrorClass.CONFIGURATION, one.error))
+            elif runner is None:
+                self._land(one, Ended.failed(ErrorClass.CONFIGURATION, f"no runner is called {one.work.kind!r} here"))
+            elif hasattr(runner, "run_now"):
+                self._land(one, _quickly(runner, one))
+            else:
+                key = (one.work.run_id, one.work.token)
+                self._tasks[key] = self._loop.create_task(self._fly(one, runner), name=one.work.run_id)
+
+    async def _fly(self, claimed: Claimed, runner: Runner) -> None:
+        work = claimed.work
+        key = (work.run_id, work.token)
+        limit = None if work.timeout is None else work.timeout.total_seconds()
+        if limit is not None and getattr(runner, "launches", False):
+            limit += GRACE
+        try:
+            if work.scratch is not None:
+                work.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
+            async with asyncio.timeout(limit):
+                ended = await runner.run(work, self._desk)
+        except TimeoutError:
+            ended = Ended.timed_out(f"it ran longer than its timeout of {work.timeout}")
+        except asyncio.CancelledError:
+            reason, by = self._cancelled.pop(key, (Reason.SHUTDOWN, ""))
+            ended = Ended(Ending.CANCELLED, reason=reason, error=f"cancelled by {by}" if by else "")
+        except Exception as error:
+            log.exception("dispatch.runner_raised", run=work.run_id)
+            ended = Ended.failed(ErrorClass.EXCEPTION, f"{type(error).__name__}: {error}")
+        self._tasks.pop(key, None)
+        if ended.ending is Ending.CANCELLED and key in self._cancelled:
+            reason, by = self._cancelled.pop(key)
+            ended = Ended(Ending.CANCELLED, text=ended.text, reason=reason, error=f"cancelled by {by}", log=ended.log)
+        if work.scratch is not None:
+            await asyncio.to_thread(shutil.rmtree, work.scratch, ignore_errors=True)
+        self._land(claimed, ended)
+
+    def _cancel(self, key: tuple[str, int], reason: Reason, by: str) -> None:
+        task = self._tasks.get(key)
+        if task is not None and key not in self._cancelled:
+            self._cancelled[key] = (reason, by)
+            task.cancel()
+
+    # -- ending --------------------------------------------------------------------------------------------------
+
+    def _land(self, claimed: Claimed, ended: Ended) -> None:
+        with self._lock:
+            self._free += 1
+        attempt = Attempt(claimed, ended)
+        self._ends.put(attempt, attempt)
+
+    def _end(self, tx: Tx, attempts: list[Attempt]) -> list[Result]:
+        if self._saturated:
+            tx.kick("queued")  # a slot is free again, and somebody may be waiting for it
+        return end(tx, attempts, self._runners, now=self._clock.now())
+
+    def _ended_on_writer(self, answered: Answered[Attempt, Result]) -> None:
+        for attempt, result, error in answered:
+            if error is None and result is None:
+                log.warning("dispatch.lost_claim", run=attempt.claimed.work.run_id, token=attempt.claimed.work.token)
+        failed = [(attempt, error) for attempt, _, error in answered if error is not None]
+        self._loop.call_soon_threadsafe(self._ended, len(answered) - len(failed), failed)
+
+    def _ended(self, written: int, failed: list[tuple[Attempt, BaseException]]) -> None:
+        self._unwritten -= written
+        for attempt, error in failed:
+            log.error("dispatch.ending_not_written", run=attempt.claimed.work.run_id, error=str(error))
+            if isinstance(error, StoreError):
+                # The store is ill: the result is kept here and written when it is well again.
+                self._loop.call_later(RETRY_WRITE, self._ends.put, attempt, attempt)
+            elif attempt.ended.text or attempt.ended.data is not None or attempt.ended.log:
+                # Something in the result itself cannot be written: the run must end all the same.
+                bare = Attempt(attempt.claimed, Ended.failed(
+                    ErrorClass.EXCEPTION, f"its result could not be written: {type(error).__name__}: {error}"))
+                self._ends.put(bare, bare)
+            else:
+                self._unwritten -= 1
+        if not self._unwritten:
+            self._idle.set()
+
+    # -- shutting down --------------------------------------------------------------------------------------------
+
+    async def drain(self, seconds: float) -> None:
+        """Claim no more; let what is in the air end; after `seconds`, end it and give it back or set it aside."""
+        self._claiming = False
+        self._store.writer.unride("queued")
+        try:
+            async with asyncio.timeout(seconds):
+                await self._idle.wait()
+        except TimeoutError:
+            await self.abort()
+
+    async def abort(self) -> None:
+        """End everything in the air now."""
+        self._claiming = False
+        self._store.writer.unride("queued")
+        for task in list(self._tasks.values()):
+            task.cancel()
+        await self._idle.wait()
+
+
+def _quickly(runner: Runner | QuickRunner, claimed: Claimed) -> Ended:
+    try:
+        return runner.run_now(claimed.work)  # type: ignore[union-attr]  # the caller looked
+    except Exception as error:
+        log.exception("dispatch.runner_raised", run=claimed.work.run_id)
+        return Ended.failed(ErrorClass.EXCEPTION, f"{type(error).__name__}: {error}")

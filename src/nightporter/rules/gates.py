@@ -1,0 +1,207 @@
+"""gates: the reasons not to start work, in the order they are asked.
+
+Final and cheap first, temporary and costly last: the first objection is the one a person reads, so it should be
+the one that helps most. A manual firing is a person's own decision and passes the gates in SPARED_BY_HAND; it uses
+none of the budgets that it passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from nightporter.clock import HOUR, SECOND, Instant, rfc3339
+from nightporter.words import Overlap, Policy, Reason, Verdict
+
+PAYLOAD_LIMIT = 262_144
+"""Bytes of text and payload that one firing may carry."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerFacts:
+    """What the gates need of a trigger and its automation, as they stand in the transaction."""
+
+    trigger_id: str
+    automation_id: str
+    kind: str
+    enabled: bool
+    removed: bool
+    policy: Policy
+    version: int
+    """Of the schedule."""
+    workspace: str
+    owner: str
+    state: str
+    state_reason: str
+    definition_version: int
+    last_started_at: Instant | None
+    firings: int
+    """Lines so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How much of an automation is under way; each number stops at the cap it was asked with."""
+
+    queued: int = 0
+    going: int = 0
+    admitted_in_hour: int = 0
+    standing: str | None = None
+    """One of the unfinished runs, a running one first."""
+    oldest_in_hour: Instant | None = None
+    """Admission of the oldest run that still counts against the hourly ceiling."""
+
+    def with_one_more(self, run: str, *, manual: bool, now: Instant) -> Load:
+        """The load after admitting a run."""
+        return replace(
+            self, queued=self.queued + 1, going=self.going + 1, standing=self.standing or run,
+            admitted_in_hour=self.admitted_in_hour + (not manual),
+            oldest_in_hour=self.oldest_in_hour if manual or self.oldest_in_hour is not None else now,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """One firing at the gates."""
+
+    trigger: TriggerFacts
+    load: Load
+    size: int
+    """Bytes of its text and payload."""
+    stopped: bool
+    """A person stopped the whole desk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """Why a firing does not become a run."""
+
+    reason: Reason
+    detail: str = ""
+    verdict: Verdict = Verdict.SKIPPED
+
+
+Gate = Callable[[Asking, Instant], Objection | None]
+
+
+def not_deleted(asking: Asking, now: Instant) -> Objection | None:
+    if asking.trigger.removed or asking.trigger.state == "removed":
+        return Objection(Reason.DELETED)
+    return None
+
+
+def enabled(asking: Asking, now: Instant) -> Objection | None:
+    return None if asking.trigger.enabled else Objection(Reason.DISABLED)
+
+
+def not_expired(asking: Asking, now: Instant) -> Objection | None:
+    expires = asking.trigger.policy.expires
+    if expires is not None and expires <= now:
+        return Objection(Reason.EXPIRED, f"it expired at {rfc3339(Instant(expires))}")
+    return None
+
+
+def readable(asking: Asking, now: Instant) -> Objection | None:
+    if asking.trigger.state == "config_error":
+        return Objection(Reason.CONFIGURATION, asking.trigger.state_reason)
+    return None
+
+
+def not_paused(asking: Asking, now: Instant) -> Objection | None:
+    if asking.trigger.state in ("proposed", "paused", "auto_paused"):
+        return Objection(Reason.PAUSED, asking.trigger.state_reason)
+    return None
+
+
+def not_stopped(asking: Asking, now: Instant) -> Objection | None:
+    return Objection(Reason.STOPPED) if asking.stopped else None
+
+
+def payload_fits(asking: Asking, now: Instant) -> Objection | None:
+    if asking.size > PAYLOAD_LIMIT:
+        return Objection(
+            Reason.PAYLOAD_TOO_LARGE, f"{asking.size} bytes; the limit is {PAYLOAD_LIMIT}", Verdict.REFUSED
+        )
+    return None
+
+
+def cooled_down(asking: Asking, now: Instant) -> Objection | None:
+    cooldown = asking.trigger.policy.cooldown
+    if not cooldown:
+        return None
+    last = asking.trigger.last_started_at
+    if last is not None and now - last < cooldown:
+        return Objection(
+            Reason.COOLDOWN,
+            f"the cooldown is {cooldown / SECOND:g} s; the last attempt started at {rfc3339(last)}, "
+            f"free again at {rfc3339(Instant(last + cooldown))}",
+        )
+    if asking.load.queued:  # admitted and about to start: it will count from then
+        return Objection(Reason.COOLDOWN, f"{asking.load.standing} is about to start")
+    return None
+
+
+def under_hourly_ceiling(asking: Asking, now: Instant) -> Objection | None:
+    ceiling = asking.trigger.policy.per_hour
+    if ceiling is None or asking.load.admitted_in_hour < ceiling:
+        return None
+    oldest = asking.load.oldest_in_hour
+    free = f"; free again at {rfc3339(Instant(oldest + HOUR))}" if oldest is not None else ""
+    return Objection(Reason.HOURLY_CEILING, f"the ceiling is {ceiling} an hour{free}")
+
+
+def line_has_room(asking: Asking, now: Instant) -> Objection | None:
+    limit = asking.trigger.policy.queued
+    if limit is None or asking.load.queued < limit:
+        return None
+    return Objection(Reason.QUEUE_FULL, f"the limit is {limit} waiting")
+
+
+def not_overlapping(asking: Asking, now: Instant) -> Objection | None:
+    if asking.trigger.policy.overlap is Overlap.SKIP and asking.load.going:
+        return Objection(Reason.OVERLAP, f"{asking.load.standing} was still going")
+    return None
+
+
+GATES: tuple[Gate, ...] = (
+    not_deleted, enabled, not_expired, readable, not_paused, not_stopped, payload_fits,
+    cooled_down, under_hourly_ceiling, line_has_room, not_overlapping,
+)
+SPARED_BY_HAND: frozenset[Gate] = frozenset(
+    {not_paused, cooled_down, under_hourly_ceiling, line_has_room, not_overlapping}
+)
+ASKS_AGAIN = frozenset({Reason.HOURLY_CEILING, Reason.QUEUE_FULL})
+"""The sender may try again later, so these verdicts do not keep the dedupe key (a clock's always do)."""
+
+
+def judge(asking: Asking, now: Instant) -> Objection | None:
+    """The first gate that objects, or None. Pure: same values, same answer."""
+    by_hand = asking.trigger.kind == "manual"
+    for gate in GATES:
+        if by_hand and gate in SPARED_BY_HAND:
+            continue
+        if objection := gate(asking, now):
+            return objection
+    return None
+
+
+def goes_alone(asking: Asking) -> bool:
+    """Whether the run it becomes has to wait for those that are going."""
+    return (
+        asking.trigger.kind != "manual"
+        and asking.trigger.policy.overlap in (Overlap.QUEUE, Overlap.REPLACE)
+        and asking.load.going > 0
+    )
+
+
+def caps(policies: list[Policy]) -> tuple[int, int, int]:
+    """How far each number of a Load must be counted for these policies: `(queued, going, in the hour)`.
+
+    0 is not at all.
+    """
+    queued = max((p.queued for p in policies if p.queued is not None), default=0)
+    going = int(any(p.overlap is not Overlap.PARALLEL for p in policies))
+    hour = max((p.per_hour for p in policies if p.per_hour is not None), default=0)
+    if any(p.cooldown for p in policies):
+        queued, going = max(queued, 1), 1
+    return queued, going, hour

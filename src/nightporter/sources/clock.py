@@ -1,0 +1,171 @@
+"""The clock source: slots of cron, every and at become firings.
+
+    Promise       Each slot up to now has exactly one answer: a firing, or a line that says how many were missed.
+                  The slot is moved on in the transaction that answers it, before anything executes.
+    Takes         Triggers whose stored slot has come. No schedule is parsed to find out what is due.
+    Leaves        Ledger lines and queued runs, through admission; the next slot, strictly after now.
+    Picked up by  dispatch
+
+One loop serves all triggers, on a thread of its own, sleeping until the next slot or a kick. What is due is
+answered in chunks, so that nobody else waits for the whole of a busy instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from nightporter.admission import admit
+from nightporter.clock import SECOND, Clock, Instant, Kick, rfc3339
+from nightporter.errors import NightporterError, StoreError
+from nightporter.rules.schedule import count_between, next_due, slots_between
+from nightporter.rules.zones import TZDATA
+from nightporter.store import Store, Tx
+from nightporter.store.tx_clock import Armed, schedule_from
+from nightporter.words import Firing, Reason, Schedule, Settled, TriggerId, Verdict
+
+log = structlog.get_logger(__name__)
+
+NOT_MISSED = 120 * SECOND
+"""A slot answered this late or less is merely late."""
+LONGEST_SLEEP = 60 * SECOND
+CHUNK = 250
+LATE_AT_ONCE = 480
+"""Slots of one trigger that are enumerated at most; beyond that a count is a lower bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one trigger's slots up to now become, and where its next slot is."""
+
+    armed: Armed
+    firings: tuple[Firing | Settled, ...]
+    next_fire_at: Instant | None
+
+
+def plan(armed: Armed, schedule: Schedule, now: Instant) -> Plan:
+    """Answer the slots from the armed one up to `now`. Pure.
+
+    Up to 120 s late a slot fires. Older ones are one collapsed line; an `at` that is older is missed.
+    """
+    first = armed.next_fire_at
+    trigger = TriggerId(armed.trigger_id)
+    firings: list[Firing | Settled] = []
+    limit = Instant(now - NOT_MISSED)
+    if first < limit:
+        firings.append(missed(trigger, schedule, first, limit))
+        fresh = slots_between(schedule, Instant(limit - 1), now)
+    else:
+        fresh = slots_between(schedule, Instant(first - 1), now)
+    firings += [Firing(trigger, slot_key(slot), scheduled_for=slot) for slot in fresh]
+    return Plan(armed, tuple(firings), next_due(schedule, max(now, first)))
+
+
+def missed(trigger: TriggerId, schedule: Schedule, first: Instant, limit: Instant) -> Settled:
+    """One line for the slots from `first` up to, but not including, `limit`."""
+    if schedule.kind == "at":
+        return Settled(trigger, slot_key(first), Verdict.MISSED, Reason.MISSED_POLICY, first, first, 1)
+    count, exact = count_between(schedule, Instant(first - 1), Instant(limit - 1), cap=LATE_AT_ONCE)
+    return Settled(
+        trigger, f"collapsed:{slot_key(first)}", Verdict.COLLAPSED, Reason.MISSED_POLICY, first, Instant(limit - 1),
+        count, exact,
+    )
+
+
+def slot_key(slot: Instant) -> str:
+    """A clock firing's external id is its slot, in UTC: local times repeat."""
+    return rfc3339(slot) or ""
+
+
+def answer(tx: Tx, plans: Sequence[Plan], *, now: Instant) -> int:
+    """Move the slots on and admit what they became; how many triggers were ours to answer."""
+    moved = tx.advance([
+        (p.armed.trigger_id, p.armed.next_fire_at, p.next_fire_at, TZDATA) for p in plans
+    ])
+    ours = [p for p in plans if p.armed.trigger_id in moved]
+    admit(tx, [firing for p in ours for firing in p.firings], now=now)
+    return len(ours)
+
+
+def settle(tx: Tx, automation_id: str, *, now: Instant) -> None:
+    """Answer every slot of an automation's triggers up to now, under the schedules in force. Edits, pauses and
+    removals call it first."""
+    plans = []
+    for trigger in tx.triggers(automation_id):
+        if trigger.next_fire_at is None or trigger.next_fire_at > now or trigger.schedule is None:
+            continue
+        armed = Armed(
+            trigger.id, automation_id, trigger.schedule, trigger.version, trigger.next_fire_at, trigger.policy,
+            trigger.tzdata,
+        )
+        plans.append(plan(armed, schedule_from(trigger.schedule), now))
+    answer(tx, plans, now=now)
+
+
+class ClockSource:
+    """The loop. `tick` is what tests call; `run` is what the engine's thread does."""
+
+    def __init__(self, store: Store, clock: Clock, kick: Kick) -> None:
+        self._store = store
+        self._clock = clock
+        self._kick = kick
+        self._closing = False
+        self.evaluated_at: Instant | None = None
+        """When the due set was last evaluated, whole."""
+
+    def tick(self) -> bool:
+        """Answer one chunk of what is due. True when there was work. Raises StoreError."""
+        now = self._clock.now()
+        due = self._store.read(lambda tx: tx.due(now, CHUNK))
+        plans = []
+        for armed in due:
+            try:
+                plans.append(plan(armed, schedule_from(armed.schedule), now))
+            except (NightporterError, ValueError, TypeError, ArithmeticError) as error:
+                self._quarantine(armed, error, now)
+        if plans:
+            self._store.write(lambda tx: answer(tx, plans, now=now))
+        if len(due) < CHUNK:
+            self.evaluated_at = now
+        return bool(due)
+
+    def rezone(self) -> int:
+        """Recompute slots that were armed under another release of the zone data; how many moved."""
+        now = self._clock.now()
+        changed = 0
+        while stale := self._store.read(lambda tx: tx.stale_zones(TZDATA, CHUNK)):
+            rows: list[tuple[str, int, int | None, str]] = []
+            for armed in stale:
+                # A slot that has come is answered as it was armed; only the future is recomputed.
+                slot: Instant | None = armed.next_fire_at
+                if armed.next_fire_at > now:
+                    slot = next_due(schedule_from(armed.schedule), now)
+                changed += slot != armed.next_fire_at
+                rows.append((armed.trigger_id, armed.next_fire_at, slot, TZDATA))
+            self._store.write(lambda tx, rows=rows: tx.advance(rows))  # type: ignore[misc]  # bound per turn
+        return changed
+
+    def run(self) -> None:
+        """Until `close`: answer what is due, then sleep until the next slot, a kick, or a minute."""
+        while not self._closing:
+            try:
+                while self.tick():
+                    pass
+                now = self._clock.now()
+                upcoming = self._store.read(lambda tx, now=now: tx.next_slot(now))  # type: ignore[misc]  # bound per turn
+            except StoreError as error:
+                log.error("clock.store_failed", error=str(error))
+                self._clock.wait(Instant(self._clock.now() + SECOND), self._kick)
+                continue
+            until = Instant(min(upcoming or now + LONGEST_SLEEP, now + LONGEST_SLEEP))
+            self._clock.wait(until, self._kick)
+
+    def close(self) -> None:
+        self._closing = True
+        self._kick.ring()
+
+    def _quarantine(self, armed: Armed, error: Exception, now: Instant) -> None:
+        log.error("clock.unreadable_trigger", trigger=armed.trigger_id, error=str(error))
+        self._store.write(lambda tx: tx.quarantine_trigger(armed.trigger_id, str(error), now=now))
