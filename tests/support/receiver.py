@@ -36,11 +36,8 @@ class Receiver:
         self.asked: list[Asked] = []
         self.connections = 0
         self._tls = tls
-        self._writers: list[asyncio.StreamWriter] = []
-
-    @property
-    def port(self) -> int:
-        return int(self._server.sockets[0].getsockname()[1])
+        self.port = 0
+        self._open: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     @property
     def url(self) -> str:
@@ -48,17 +45,21 @@ class Receiver:
 
     async def __aenter__(self) -> Receiver:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._tls)
+        self.port = int(self._server.sockets[0].getsockname()[1])
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None,
                         trace: TracebackType | None) -> None:
         self._server.close()
-        for writer in self._writers:
+        for writer in self._open.values():
             writer.close()
+        await asyncio.gather(*self._open)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
-        self._writers.append(writer)
+        task: asyncio.Task[None] | None = asyncio.current_task()
+        assert task is not None
+        self._open[task] = writer
         try:
             while (asked := await _read(reader)) is not None:
                 self.asked.append(asked)
@@ -74,6 +75,7 @@ class Receiver:
             pass
         finally:
             writer.close()
+            del self._open[task]
 
 
 async def _read(reader: asyncio.StreamReader) -> Asked | None:
