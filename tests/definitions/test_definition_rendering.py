@@ -81,7 +81,7 @@ definitions = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(definitions)
 def test_what_is_written_reads_as_the_same_definition(definition: Definition) -> None:
     text = render(definition, checks=CHECKS)

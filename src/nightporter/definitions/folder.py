@@ -11,6 +11,7 @@ import re
 import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -93,13 +94,13 @@ def scan(
     known = {found.path: found for found in previous}
     answers = [
         look(path, known.get(path), default_timezone=default_timezone, now=now, checks=checks)
-        for path in definition_files(folder)
+        for path in (Path(folder, name) for name in definition_names(folder))
     ]
     return one_owner_each([found for found in answers if found is not None], known)
 
 
-def definition_files(folder: Path) -> list[Path]:
-    """The paths of the definition files in a folder, sorted. Raises BadInput when it cannot be listed."""
+def definition_names(folder: Path) -> list[str]:
+    """The names of the definition files in a folder, sorted. Raises BadInput when it cannot be listed."""
     try:
         names = os.listdir(folder)  # noqa: PTH208 - called ten times a second; plain names are enough
     except FileNotFoundError:
@@ -107,9 +108,10 @@ def definition_files(folder: Path) -> list[Path]:
     except OSError as error:
         raise BadInput(f"the folder {str(folder)!r} cannot be listed", why=error.strerror or str(error),
                        next="check that it is a folder and may be read") from error
-    return [Path(folder, name) for name in sorted(names) if is_definition(name)]
+    return sorted(filter(is_definition, names))
 
 
+@lru_cache(maxsize=16_384)
 def is_definition(name: str) -> bool:
     """Whether a file of that name is read: *.md, *.yaml, *.yml, but no hidden or partial one and no README."""
     stem, suffix = os.path.splitext(name)  # noqa: PTH122 - as above

@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from nightporter.clock import Instant
 from nightporter.definitions.carrying import Checks
-from nightporter.definitions.folder import Found, definition_files, look, one_owner_each
+from nightporter.definitions.folder import Found, definition_names, look, one_owner_each
 from nightporter.errors import BadDefinition, BadInput
 from nightporter.words import Definition
 
@@ -65,6 +65,9 @@ class Watcher:
         self._as_read: dict[Path, Found] = {}
         """Before names were given to one owner each: when an owner goes, the next in line is still known."""
         self._seen: dict[Path, _Seen] = {}
+        self._listed: dict[str, _Stamp | None] | None = None
+        self._waiting = False
+        """Some file has changed and is not read yet; otherwise a look at the same list is done at once."""
         self._trouble: BadDefinition | None = None
 
     def tick(self, monotonic: int, now: Instant) -> list[Change]:
@@ -73,15 +76,20 @@ class Watcher:
         A folder that cannot be listed is one error of its own; what was known of its files stays.
         """
         try:
-            stamps = {path: _stamp(path) for path in definition_files(self.folder)}
+            listed = {name: _stamp(f"{self.folder}/{name}") for name in definition_names(self.folder)}
         except BadInput as error:
             return self._troubled(error)
         changes = self._recovered()
-        quiet = [path for path in sorted({*stamps, *self._current, *self._seen})
-                 if self._is_quiet(path, stamps.get(path), monotonic)]
+        if listed == self._listed and not self._waiting:
+            return changes
+        self._listed = listed
+        stamps = {Path(self.folder, name): stamp for name, stamp in listed.items()}
+        paths = {*stamps, *self._current, *self._seen}
+        quiet = {path for path in paths if self._is_quiet(path, stamps.get(path), monotonic)}
+        self._waiting = any(not seen.read for path, seen in self._seen.items() if path not in quiet)
         if not quiet:
             return changes
-        for path in quiet:
+        for path in sorted(quiet):
             self._read(path, monotonic, now)
         before = self._current
         resolved = one_owner_each(
@@ -109,6 +117,7 @@ class Watcher:
         if after != seen.stamp:
             # Somebody wrote while we read: what we have may be half of it.
             self._seen[path] = _Seen(after, monotonic)
+            self._waiting = True
             return
         seen.read = True
         if found is not None:
@@ -135,7 +144,7 @@ class Watcher:
         return [Change("vanished", self.folder, "", "default")]
 
 
-def _stamp(path: Path) -> _Stamp | None:
+def _stamp(path: Path | str) -> _Stamp | None:
     try:
         about = os.stat(path)  # noqa: PTH116 - called ten times a second for every file
     except OSError:
