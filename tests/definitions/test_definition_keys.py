@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from sample_definitions import NOW, keys, markdown, yaml
@@ -220,6 +221,11 @@ def test_overlap_of_the_automation_holds_for_triggers_that_name_none() -> None:
 )
 def test_a_target_is_one_kind_with_its_config(written: str, target: Target) -> None:
     assert markdown(f"---\ntarget: {written}\n---\n").target == target
+
+
+def test_a_relative_file_name_still_gives_whole_paths() -> None:
+    target = markdown("---\ntarget: {script: ./report.sh}\n---\n", path="jobs/tidy.md").target
+    assert target.config == {"file": str(Path.cwd() / "jobs" / "report.sh")}
 
 
 def test_an_echo_without_a_text_takes_the_one_below() -> None:

@@ -69,7 +69,7 @@ def _read(
     setting = Setting(timezone, now, None if overlap is None else overlap_of(overlap))
     return Definition(
         name=_name(root, path),
-        target=target_of(root, page, checks, Path(path).parent if path else None),
+        target=target_of(root, page, checks, Path(path).absolute().parent if path else None),
         triggers=triggers_of(root, setting),
         timezone=timezone,
         deliver=destinations_of(root, checks),
