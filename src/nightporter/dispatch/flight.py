@@ -80,7 +80,7 @@ class Flight:
             self._loop.call_soon_threadsafe(self._cancel, (run, token), Reason(reason), by)
 
     def _claim(self, tx: Tx) -> list[Claimed]:
-        room = self._free if self._claiming else 0
+        room = self._free if self._claiming and not tx.declared_dead(self._worker) else 0
         claimed = claim(
             tx, worker=self._worker, room=room, now=self._clock.now(), runners=self._runners,
             definitions=self._definitions, scratch=self._scratch, only=self._only,

@@ -32,6 +32,7 @@ def recover(tx: Tx, worker: str, runners: Runners, definitions: Definitions, *, 
          for run, seq, _, _ in lost],
         now=now,
     )
+    tx.forget_children([(run, rows[run][2]) for run, *_ in lost])
     requeue, aside, failed = [], [], []
     known: dict[str, tuple[str, Definition | None]] = {}
     for run, *_ in lost:

@@ -123,6 +123,10 @@ class AutomationTx(TxBase):
     def running_runs(self, automation_id: str) -> list[str]:
         return [r[0] for r in self.sql.all("run_running_of", automation_id=automation_id)]
 
+    def expiry(self, automation_id: str) -> Instant | None:
+        row = self.sql.one("automation_expiry", id=automation_id)
+        return None if row is None else row[0]
+
     # -- triggers -------------------------------------------------------------------------------------------------
 
     def triggers(self, automation_id: str) -> list[TriggerRow]:

@@ -186,3 +186,24 @@ class DispatchTx(TxBase):
     def effect_counts(self, run_ids: Collection[str]) -> dict[str, tuple[int, int, int]]:
         """`(done, open questions, starts without an end)` by run."""
         return {r[0]: (r[1], r[2], r[3]) for r in self.sql.each("effect_counts", [(r,) for r in run_ids])}
+
+    def forget_intents(self, run_id: str) -> None:
+        """A person decided that what may have happened may happen again."""
+        self.sql.run("effect_forget_intents", run_id=run_id)
+
+    # -- runs as operations ask for them ------------------------------------------------------------------------
+
+    def run_states(self, run_ids: Collection[str]) -> dict[str, tuple[str, str, str]]:
+        """`(state, workspace, automation's name)` by run."""
+        return {r[0]: (r[1], r[2], r[3]) for r in self.sql.each("run_states", [(r,) for r in run_ids])}
+
+    def run_origin(self, run_id: str) -> tuple[str, str] | None:
+        """`(automation, firing)`."""
+        row = self.sql.one("run_origin", id=run_id)
+        return None if row is None else (row[0], row[1])
+
+    def automations_of_runs(self, run_ids: Collection[str]) -> set[str]:
+        return {r[0] for r in self.sql.each("run_automations", [(r,) for r in run_ids])}
+
+    def all_running(self) -> list[str]:
+        return [r[0] for r in self.sql.all("run_all_running")]

@@ -44,6 +44,14 @@ class SweepTx(TxBase):
         """`(id, role, host, pid, beat, lock path, started at)` of those not ended."""
         return self.sql.all("workers_alive")
 
+    def declared_dead(self, worker: str) -> bool:
+        """Whether this worker was ended, by itself or by a sweeper that thought it dead."""
+        return self.sql.one("worker_is_ended", id=worker) is not None
+
+    def workers_owing(self) -> list[str]:
+        """Workers that are ended, or were never heard of, and still hold a run or a delivery."""
+        return [r[0] for r in self.sql.all("workers_owing")]
+
     # -- what a dead worker held --------------------------------------------------------------------------------
 
     def held_by(self, worker: str, room: int) -> list[Row]:

@@ -90,3 +90,6 @@ FROM trigger WHERE automation_id = :automation_id ORDER BY id;
 -- name: definition_change_write
 INSERT INTO definition_change (id, at, actor, workspace, automation_id, verb, version, detail)
 VALUES (:id, :now, :actor, :workspace, :automation_id, :verb, :version, :detail);
+
+-- name: automation_expiry
+SELECT expires FROM automation WHERE id = :id;

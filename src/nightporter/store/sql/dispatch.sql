@@ -217,3 +217,19 @@ SELECT r.run_id,
        (SELECT count(*) FROM effect e WHERE e.run_id = r.run_id AND e.state = 'intended' AND e.name <> 'started'),
        (SELECT count(*) FROM effect e WHERE e.run_id = r.run_id AND e.state = 'intended' AND e.name = 'started')
 FROM @rows(run_id text) AS r;
+
+-- name: effect_forget_intents
+DELETE FROM effect WHERE run_id = :run_id AND state = 'intended';
+
+-- name: run_states
+SELECT run.id, run.state, run.workspace, a.name FROM @rows(id text) AS r
+JOIN run ON run.id = r.id JOIN automation a ON a.id = run.automation_id;
+
+-- name: run_origin
+SELECT automation_id, firing_id FROM run WHERE id = :id;
+
+-- name: run_automations
+SELECT DISTINCT run.automation_id FROM @rows(id text) AS r JOIN run ON run.id = r.id;
+
+-- name: run_all_running
+SELECT id FROM run WHERE state = 'running' AND cancel_at IS NULL ORDER BY id;

@@ -23,6 +23,17 @@ UPDATE worker SET ended_at = :now, ended_how = :how WHERE id = :id AND ended_at 
 -- name: workers_alive
 SELECT id, role, host, pid, beat, lock_path, started_at FROM worker WHERE ended_at IS NULL ORDER BY id;
 
+-- name: worker_is_ended
+SELECT 1 FROM worker WHERE id = :id AND ended_at IS NOT NULL;
+
+-- name: workers_owing
+-- Ended workers that still hold something: a sweeper died between declaring them dead and taking it back.
+SELECT DISTINCT run.worker FROM run WHERE run.state = 'running'
+    AND NOT EXISTS (SELECT 1 FROM worker w WHERE w.id = run.worker AND w.ended_at IS NULL)
+UNION
+SELECT DISTINCT d.worker FROM delivery d WHERE d.state = 'sending'
+    AND NOT EXISTS (SELECT 1 FROM worker w WHERE w.id = d.worker AND w.ended_at IS NULL);
+
 -- name: run_of_worker
 -- What a dead worker held.
 SELECT run.id, run.automation_id, run.token, run.seq, run.attempt, run.attempts, run.version, run.runner,
@@ -55,8 +66,7 @@ FROM @rows(id text, error text) AS r WHERE run.id = r.id AND run.state = 'lost'
 RETURNING run.id, run.seq, run.token, run.attempt;
 
 -- name: run_dismiss  review -> failed
-UPDATE run SET state = 'failed', seq = run.seq + 1, ended_at = :now, outcome = 'failed', reason = 'dismissed',
-       dead_at = :now
+UPDATE run SET state = 'failed', seq = run.seq + 1, ended_at = :now, reason = 'dismissed'
 FROM @rows(id text) AS r WHERE run.id = r.id AND run.state = 'review'
 RETURNING run.id, run.seq, run.token, run.attempt;
 

@@ -1,0 +1,23 @@
+"""operations: what a person or an agent may ask of the desk. Every surface calls these and nothing below them.
+
+Each takes the transaction it happens in, the moment, and who asks; and raises an error that says what, why and next.
+"""
+
+from nightporter.operations.define import Defined, break_file, define
+from nightporter.operations.files import Synced, follow, load
+from nightporter.operations.life import enable, pause, remove, upkeep
+from nightporter.operations.work import (
+    cancel_runs,
+    definition_of,
+    fire,
+    lift,
+    replay,
+    resend,
+    review,
+    stop,
+)
+
+__all__ = [
+    "Defined", "Synced", "break_file", "cancel_runs", "define", "definition_of", "enable", "fire", "follow", "lift",
+    "load", "pause", "remove", "replay", "resend", "review", "stop", "upkeep",
+]

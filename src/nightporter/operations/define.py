@@ -1,0 +1,224 @@
+"""Defining: a definition becomes an automation, a new version of one, or a visible error.
+
+An edit that touches a schedule settles the old one first and sets a new slot in the same write; one that does not
+leaves the slot alone.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Literal
+
+from nightporter.clock import Instant, micros
+from nightporter.errors import BadDefinition, Conflict
+from nightporter.operations.arm import arm, open_schedule, reopen
+from nightporter.sources.clock import settle
+from nightporter.states import AutomationState
+from nightporter.store import Tx
+from nightporter.store.tx_automations import AutomationRow, TriggerRow
+from nightporter.store.tx_clock import schedule_from, schedule_text
+from nightporter.words import Definition, Schedule, SourceOfTruth, Target, TriggerSpec, derived_id, policy_of
+
+ALWAYS = ("manual", "call")
+"""Triggers that every automation has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Defined:
+    """What defining did."""
+
+    automation_id: str
+    change: Literal["created", "changed", "unchanged"]
+
+
+def define(
+    tx: Tx, definition: Definition, *, truth: SourceOfTruth, by: str, now: Instant, path: str = "",
+    automation_id: str | None = None, state: AutomationState = AutomationState.ACTIVE, reason: str = "",
+) -> Defined:
+    """Create the automation of that name and workspace, or give it a new version. `state` and `reason` serve a new one.
+
+    `automation_id` names the one to change, whatever it is called so far. Raises Conflict when the name belongs to
+    an automation with another source of truth, and BadSchedule when a schedule cannot be enumerated.
+    """
+    named = tx.automation_named(definition.name, workspace=definition.workspace)
+    present = automation_id or (named[0] if named else None)
+    if named and present != named[0]:
+        raise Conflict(f"another automation is called {definition.name}", why="names are unique in a workspace",
+                       next="choose another name")
+    if present is None:
+        return _create(tx, definition, truth, by, path, state, reason, now)
+    row = tx.automation(present)
+    assert row is not None
+    if row.truth != truth:
+        where = f"its file is {row.path}" if row.truth == "file" else f"its source of truth is `{row.truth}`"
+        raise Conflict(f"automation {row.name} cannot be changed from here", why=where, next="change it there")
+    return _change(tx, row, definition, by, path, now)
+
+
+def digest(definition: Definition) -> str:
+    """What tells whether a definition is another one."""
+    return sha256(definition.as_json().encode()).hexdigest()[:32]
+
+
+def break_file(
+    tx: Tx, error: BadDefinition, *, path: str, name: str, workspace: str, default_timezone: str, now: Instant
+) -> str:
+    """Show a definition file that cannot be read: its automation keeps the last good version and does not fire.
+    A file that never was good gets a row of its own. Returns the automation's id."""
+    text = json.dumps(error.as_json(), ensure_ascii=False)
+    found = [row[0] for row in tx.automations_of_files() if row[3] == path]
+    found = found or tx.automation_named(name, workspace=workspace)
+    if not found:
+        stand_in = _stand_in(name, workspace, default_timezone)
+        return _insert(tx, stand_in, "file", "desk", path, AutomationState.CONFIG_ERROR, error.what, now, error=text)
+    settle(tx, found[0], now=now)
+    if tx.break_(found[0], reason=str(error), error=text, now=now):
+        tx.disarm([t.id for t in tx.triggers(found[0])])
+        tx.open_pause(found[0], "configuration", at=now)
+        log_change(tx, found[0], "break", "desk", str(error), now)
+    return found[0]
+
+
+def _create(
+    tx: Tx, definition: Definition, truth: SourceOfTruth, by: str, path: str, state: AutomationState, reason: str,
+    now: Instant,
+) -> Defined:
+    automation_id = _insert(tx, definition, truth, by, path, state, reason, now)
+    for spec in specs(definition):
+        _insert_trigger(tx, automation_id, definition, spec, now)
+    if state is AutomationState.ACTIVE:
+        arm(tx, automation_id, now=now)
+    else:
+        tx.open_pause(automation_id, "paused", at=now)
+    log_change(tx, automation_id, "create", by, definition.name, now)
+    return Defined(automation_id, "created")
+
+
+def _insert(
+    tx: Tx, definition: Definition, truth: SourceOfTruth, by: str, path: str, state: AutomationState, reason: str,
+    now: Instant, *, error: str = "",
+) -> str:
+    automation_id = derived_id("aut", now, definition.workspace, definition.name)
+    tx.insert_automation(
+        id=automation_id, workspace=definition.workspace, owner=definition.owner, name=definition.name, state=state,
+        state_reason=reason, by=by, now=now, truth=truth, path=path, error=error, version=1,
+        definition_hash="" if error else digest(definition), concurrent=definition.limits.concurrent,
+        cooldown=_micros(definition), expires=definition.expires,
+    )
+    tx.insert_version(automation_id, 1, definition.as_json(), digest(definition), by=by, now=now)
+    return automation_id
+
+
+def _change(tx: Tx, row: AutomationRow, definition: Definition, by: str, path: str, now: Instant) -> Defined:
+    mended = row.state == AutomationState.CONFIG_ERROR
+    if row.definition_hash == digest(definition) and not mended and row.path == path:
+        return Defined(row.id, "unchanged")
+    settle(tx, row.id, now=now)
+    version = row.version
+    changed = row.definition_hash != digest(definition)
+    if changed:
+        version += 1
+        tx.insert_version(row.id, version, definition.as_json(), digest(definition), by=by, now=now)
+    tx.redefine(
+        id=row.id, name=definition.name, owner=definition.owner, version=version, definition_hash=digest(definition),
+        truth=row.truth, path=path, concurrent=definition.limits.concurrent, cooldown=_micros(definition),
+        expires=definition.expires, now=now,
+    )
+    if mended:
+        tx.mend(row.id, now=now)
+        if row.state_before in (AutomationState.PAUSED, AutomationState.AUTO_PAUSED):
+            tx.pause(row.id, by=row.state_by, reason="it was paused before its file broke", until=None, now=now)
+        else:
+            reopen(tx, row.id, now=now)
+    _change_triggers(tx, row.id, definition, now)
+    after = tx.automation(row.id)
+    assert after is not None
+    if after.state in (AutomationState.ACTIVE, AutomationState.COMPLETED):
+        armed = arm(tx, row.id, now=now)
+        if armed and after.state == AutomationState.COMPLETED:
+            tx.enable(row.id, by=by, now=now)
+    if changed:
+        log_change(tx, row.id, "change", by, f"version {version}", now)
+    return Defined(row.id, "changed")
+
+
+def _change_triggers(tx: Tx, automation_id: str, definition: Definition, now: Instant) -> None:
+    present = {t.name: t for t in tx.triggers(automation_id)}
+    wanted = {spec.name: spec for spec in specs(definition)}
+    for name, trigger in present.items():
+        if name not in wanted and trigger.removed_at is None:
+            _retire(tx, trigger, now)
+    for name, spec in wanted.items():
+        stored = present.get(name)
+        if stored is None:
+            _insert_trigger(tx, automation_id, definition, spec, now)
+            continue
+        tx.redefine_trigger(
+            id=stored.id, kind=spec.kind, enabled=int(spec.enabled), policy=policy_of(definition, spec).as_json(),
+            removed_at=None, error="",
+        )
+        if stored.error:
+            tx.release_trigger(stored.id)
+        was = schedule_from(stored.schedule) if stored.schedule and stored.kind == "clock" else None
+        is_ = anchored(spec, was, now)
+        if was != is_ or stored.enabled != spec.enabled or stored.removed_at is not None or stored.error:
+            tx.close_version(stored.id, at=now)
+            tx.disarm([stored.id])
+            if is_ is not None:
+                open_schedule(tx, stored.id, stored.version + 1, is_, enabled=spec.enabled, now=now)
+
+
+def _retire(tx: Tx, trigger: TriggerRow, now: Instant) -> None:
+    tx.close_version(trigger.id, at=now)
+    tx.disarm([trigger.id])
+    tx.redefine_trigger(
+        id=trigger.id, kind=trigger.kind, enabled=int(trigger.enabled), policy=trigger.policy, removed_at=now, error=""
+    )
+
+
+def _insert_trigger(tx: Tx, automation_id: str, definition: Definition, spec: TriggerSpec, now: Instant) -> None:
+    schedule = anchored(spec, None, now)
+    trigger_id = f"{automation_id}/{spec.name}"
+    tx.insert_trigger(
+        id=trigger_id, automation_id=automation_id, name=spec.name, kind=spec.kind, enabled=int(spec.enabled),
+        policy=policy_of(definition, spec).as_json(), schedule=None if schedule is None else schedule_text(schedule),
+        version=1, next_fire_at=None, tzdata="", now=now,
+    )
+    if schedule is not None:
+        open_schedule(tx, trigger_id, 1, schedule, enabled=spec.enabled, now=now)
+
+
+def specs(definition: Definition) -> list[TriggerSpec]:
+    """The definition's triggers, and the two that every automation has."""
+    listed = {t.name for t in definition.triggers}
+    return [*definition.triggers, *(TriggerSpec(name, name) for name in ALWAYS if name not in listed)]
+
+
+def anchored(spec: TriggerSpec, before: Schedule | None, now: Instant) -> Schedule | None:
+    """The schedule with its grid: an `every` without an anchor keeps the one it had, or counts from now."""
+    schedule = spec.schedule
+    if schedule is None or schedule.kind != "every" or schedule.anchor is not None:
+        return schedule
+    if before is not None and replace(before, anchor=None) == schedule:
+        return before
+    return replace(schedule, anchor=now)
+
+
+def _stand_in(name: str, workspace: str, timezone: str) -> Definition:
+    return Definition(name=name, workspace=workspace, timezone=timezone, target=Target("noop"))
+
+
+def _micros(definition: Definition) -> int:
+    return micros(definition.cooldown)
+
+
+def log_change(tx: Tx, automation_id: str, verb: str, by: str, detail: str, now: Instant) -> None:
+    row = tx.automation(automation_id)
+    assert row is not None
+    tx.write_change(
+        id=derived_id("chg", now, automation_id, verb, str(row.version), detail), now=now, actor=by,
+        workspace=row.workspace, automation_id=automation_id, verb=verb, version=row.version, detail=detail,
+    )
+

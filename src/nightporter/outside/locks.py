@@ -1,0 +1,53 @@
+"""File locks: held by a living process and by nobody else, whatever its pid; the kernel lets go when it dies."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+
+class FileLock:
+    """An exclusive lock on a file. The file stays when the lock goes: its name is not the lock."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor: int | None = None
+
+    def take(self) -> bool:
+        """True when it is ours now, or was already. Raises OSError when the file cannot be opened."""
+        if self._descriptor is not None:
+            return True
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return False
+        self._descriptor = descriptor
+        return True
+
+    def let_go(self, *, remove: bool = False) -> None:
+        if self._descriptor is not None:
+            if remove:
+                self.path.unlink(missing_ok=True)
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def is_free(path: Path) -> bool:
+    """Whether nobody holds the lock: the file is gone, or it can be locked. False where that cannot be told."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True

@@ -1,0 +1,146 @@
+"""sweep: what repairs the ledger. One function for each thing it mends.
+
+    Promise       Nothing stays claimed by a worker that is dead, and nothing of a living one is taken away. What has
+                  passed its time is pruned in small pieces, so that no lock is held for long.
+    Takes         Worker leases; runs and deliveries of dead workers; old rows.
+    Leaves        Queued runs, runs for review, pending deliveries, fewer rows.
+    Picked up by  dispatch, delivery; a person, for reviews
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import structlog
+
+from nightporter.clock import Clock, Instant, micros
+from nightporter.delivery import Destinations
+from nightporter.delivery import recover as recover_deliveries
+from nightporter.dispatch import Definitions, Runners
+from nightporter.dispatch import recover as recover_runs
+from nightporter.outside.groups import end_group
+from nightporter.outside.locks import is_free
+from nightporter.store import Store, Tx
+
+log = structlog.get_logger(__name__)
+
+PRUNE_CHUNK = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What was taken from dead workers."""
+
+    workers: int = 0
+    requeued: int = 0
+    review: int = 0
+    failed: int = 0
+    deliveries: int = 0
+
+    def __add__(self, other: Recovered) -> Recovered:
+        return Recovered(
+            self.workers + other.workers, self.requeued + other.requeued, self.review + other.review,
+            self.failed + other.failed, self.deliveries + other.deliveries,
+        )
+
+
+class Leases:
+    """Who is dead. A pid proves nothing: a free lock does at once, a lease that stands still does after a while.
+
+    The while is counted on the sweeper's own monotonic clock, from when it first saw the lease standing, so that
+    neither a step of the wall clock nor a long lock on the store kills anybody.
+    """
+
+    def __init__(self, clock: Clock, *, host: str, lease: timedelta) -> None:
+        self._clock = clock
+        self._host = host
+        self._lease = micros(lease)
+        self._seen: dict[str, tuple[int, int]] = {}
+
+    def dead(self, workers: Sequence[tuple[object, ...]]) -> list[str]:
+        """The dead among `Tx.workers()`."""
+        now = self._clock.monotonic()
+        found = []
+        seen: dict[str, tuple[int, int]] = {}
+        for worker, _, host, _, beat, lock_path, _ in workers:
+            worker, beat = str(worker), int(str(beat))
+            last, since = self._seen.get(worker, (-1, now))
+            seen[worker] = (beat, since if last == beat else now)
+            if (host == self._host and lock_path and is_free(Path(str(lock_path)))) or (
+                now - seen[worker][1] >= self._lease
+            ):
+                found.append(worker)
+        self._seen = seen
+        return found
+
+
+def take_from_dead(
+    store: Store, leases: Leases, runners: Runners, destinations: Destinations, definitions: Definitions, *,
+    me: str, host: str, clock: Clock,
+) -> Recovered:
+    """Find dead workers, end their children, and take their runs and deliveries back. `me` is never among them."""
+    workers, owing = store.read(lambda tx: (tx.workers(), tx.workers_owing()))
+    total = Recovered()
+    for worker in dict.fromkeys([*leases.dead(workers), *owing]):
+        if worker != me:
+            total += bury(store, worker, runners, destinations, definitions, host=host, now=clock.now)
+    return total
+
+
+def bury(
+    store: Store, worker: str, runners: Runners, destinations: Destinations, definitions: Definitions, *,
+    host: str, now: Callable[[], Instant],
+) -> Recovered:
+    """Declare one worker dead and take back what it held. Its children end before its runs are queued again."""
+    if store.write(lambda tx: tx.end_worker(worker, "dead", now=now())):
+        log.warning("sweep.worker_dead", worker=worker)
+    end_children(store, worker, host=host)
+    counts: Counter[str] = Counter()
+    while True:
+        one = store.write(lambda tx: recover_runs(tx, worker, runners, definitions, now=now()))
+        counts.update(one)
+        if not any(one.values()):
+            break
+    deliveries = 0
+    while n := store.write(lambda tx: recover_deliveries(tx, worker, destinations, now=now())):
+        deliveries += n
+    return Recovered(1, counts["requeued"], counts["review"], counts["failed"], deliveries)
+
+
+def end_children(store: Store, worker: str, *, host: str) -> int:
+    """End the process groups that a dead worker left on this machine; how many were still there."""
+    children = store.read(lambda tx: tx.children_of(worker))
+    ended = 0
+    for run, _, where, group, birth in children:
+        if where == host and end_group(group, birth):
+            ended += 1
+            log.warning("sweep.child_ended", run=run, process_group=group)
+    return ended
+
+
+def prune(store: Store, *, keep_runs: timedelta, keep_ledger: timedelta, now: Instant) -> int:
+    """Delete what has passed its time, a few hundred rows a transaction; how many rows."""
+    before = Instant(now - micros(keep_runs))
+    old = Instant(now - micros(max(keep_ledger, timedelta(days=30))))
+    total = 0
+    while n := store.write(lambda tx: _prune_runs(tx, before, old)):
+        total += n
+    while n := store.write(lambda tx: _prune_ledger(tx, old)):
+        total += n
+    store.write(lambda tx: tx.prune_workers(before=before))
+    return total
+
+
+def _prune_runs(tx: Tx, before: Instant, dead_before: Instant) -> int:
+    tx.put_setting("pruned_before", str(before))
+    # A dead letter stays as long as the ledger, so that a week away loses none.
+    return tx.prune_runs(before=before, dead_before=dead_before, room=PRUNE_CHUNK)
+
+
+def _prune_ledger(tx: Tx, before: Instant) -> int:
+    tx.put_setting("ledger_pruned_before", str(before))
+    return tx.prune_ledger(before=before, room=PRUNE_CHUNK)
