@@ -23,7 +23,7 @@ from nightporter.delivery import recover as recover_deliveries
 from nightporter.dispatch import Definitions, Runners
 from nightporter.dispatch import recover as recover_runs
 from nightporter.outside.groups import end_group
-from nightporter.outside.locks import is_free
+from nightporter.store.locks import is_free
 from nightporter.store import Store, Tx
 
 log = structlog.get_logger(__name__)

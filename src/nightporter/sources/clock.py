@@ -24,7 +24,7 @@ from nightporter.rules.schedule import count_between, next_due, slots_between
 from nightporter.rules.zones import TZDATA
 from nightporter.store import Store, Tx
 from nightporter.store.tx_clock import Armed, schedule_from
-from nightporter.words import Firing, Reason, Schedule, Settled, TriggerId, Verdict
+from nightporter.words import Answer, Firing, Reason, Schedule, Settled, TriggerId, Verdict
 
 log = structlog.get_logger(__name__)
 
@@ -79,14 +79,14 @@ def slot_key(slot: Instant) -> str:
     return rfc3339(slot) or ""
 
 
-def answer(tx: Tx, plans: Sequence[Plan], *, now: Instant) -> int:
-    """Move the slots on and admit what they became; how many triggers were ours to answer."""
+def answer(tx: Tx, plans: Sequence[Plan], *, now: Instant) -> list[tuple[Firing | Settled, Answer]]:
+    """Move the slots on and admit what they became. What another scheduler moved on first is left out."""
     moved = tx.advance([
         (p.armed.trigger_id, p.armed.next_fire_at, p.next_fire_at, TZDATA) for p in plans
     ])
     ours = [p for p in plans if p.armed.trigger_id in moved]
-    admit(tx, [firing for p in ours for firing in p.firings], now=now)
-    return len(ours)
+    firings = [firing for p in ours for firing in p.firings]
+    return list(zip(firings, admit(tx, firings, now=now), strict=True))
 
 
 def settle(tx: Tx, automation_id: str, *, now: Instant) -> None:
@@ -114,6 +114,8 @@ class ClockSource:
         self._closing = False
         self.evaluated_at: Instant | None = None
         """When the due set was last evaluated, whole."""
+        self.not_run = 0
+        """Slots that were answered without a run because they were missed."""
 
     def tick(self) -> bool:
         """Answer one chunk of what is due. True when there was work. Raises StoreError."""
@@ -126,7 +128,7 @@ class ClockSource:
             except (NightporterError, ValueError, TypeError, ArithmeticError) as error:
                 self._quarantine(armed, error, now)
         if plans:
-            self._store.write(lambda tx: answer(tx, plans, now=now))
+            self._heard(self._store.write(lambda tx: answer(tx, plans, now=now)))
         if len(due) < CHUNK:
             self.evaluated_at = now
         return bool(due)
@@ -165,6 +167,14 @@ class ClockSource:
     def close(self) -> None:
         self._closing = True
         self._kick.ring()
+
+    def _heard(self, answered: Sequence[tuple[Firing | Settled, Answer]]) -> None:
+        for firing, told in answered:
+            if isinstance(firing, Settled):
+                self.not_run += firing.count
+            if told.reason is not None:
+                log.info("firing.not_run", trigger=firing.trigger_id, verdict=str(told.verdict),
+                         reason=str(told.reason), detail=told.detail)
 
     def _quarantine(self, armed: Armed, error: Exception, now: Instant) -> None:
         log.error("clock.unreadable_trigger", trigger=armed.trigger_id, error=str(error))

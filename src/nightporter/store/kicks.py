@@ -25,11 +25,14 @@ class Kicks:
 
     def __init__(self) -> None:
         self._listeners: list[Listener] = []
+        self._foreign: list[Listener] = []
 
-    def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener(topics)` after each commit that kicked; it must not block. Returns how to stop."""
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
+    def listen(self, listener: Listener, *, foreign: bool = False) -> Callable[[], None]:
+        """Call `listener(topics)` after each commit that kicked, or after those of other processes only (`foreign`);
+        it must not block. Returns how to stop."""
+        listeners = self._foreign if foreign else self._listeners
+        listeners.append(listener)
+        return lambda: listeners.remove(listener)
 
     def ring(self, topics: frozenset[str]) -> None:
         """Tell this process and the others."""
@@ -41,8 +44,8 @@ class Kicks:
 
     def close(self) -> None: ...
 
-    def _tell(self, topics: frozenset[str]) -> None:
-        for listener in list(self._listeners):
+    def _tell(self, topics: frozenset[str], *, foreign: bool = False) -> None:
+        for listener in [*self._listeners, *(self._foreign if foreign else ())]:
             listener(topics)
 
 
@@ -60,12 +63,12 @@ class DatagramKicks(Kicks):
         self._peers: list[Path] = []
         self._looked = -1
 
-    def listen(self, listener: Listener) -> Callable[[], None]:
+    def listen(self, listener: Listener, *, foreign: bool = False) -> Callable[[], None]:
         if self._in is None:
             self._in = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
             self._in.bind(str(self._path))
             threading.Thread(target=self._hear, name="nightporter-kicks", daemon=True).start()
-        return super().listen(listener)
+        return super().listen(listener, foreign=foreign)
 
     def ring(self, topics: frozenset[str]) -> None:
         self._tell(topics)
@@ -86,6 +89,7 @@ class DatagramKicks(Kicks):
 
     def close(self) -> None:
         self._listeners.clear()
+        self._foreign.clear()
         if self._in is not None:
             self._path.unlink(missing_ok=True)
             with contextlib.suppress(OSError):  # a hearing thread may not be in recv just now
@@ -109,7 +113,7 @@ class DatagramKicks(Kicks):
                 return
             if not message:
                 return
-            self._tell(frozenset(message.decode().split()))
+            self._tell(frozenset(message.decode().split()), foreign=True)
 
 
 def _short(folder: Path) -> Path:

@@ -33,6 +33,7 @@ log = structlog.get_logger(__name__)
 CHANNEL = "nightporter"
 _OPTIONS = "-c synchronous_commit=on -c idle_in_transaction_session_timeout=60000 -c timezone=UTC -c jit=off"
 _MIGRATION_LOCK = 7_110_462_209_113_001
+_LEADER_LOCK = 7_110_462_209_113_002
 
 
 class PostgresSql:
@@ -147,11 +148,11 @@ class PostgresKicks(Kicks):
         self._sender: threading.Thread | None = None
         self._hearer: threading.Thread | None = None
 
-    def listen(self, listener: Listener) -> Callable[[], None]:
+    def listen(self, listener: Listener, *, foreign: bool = False) -> Callable[[], None]:
         if self._hearer is None:
             self._hearer = threading.Thread(target=self._hear, name="nightporter-listen", daemon=True)
             self._hearer.start()
-        return super().listen(listener)
+        return super().listen(listener, foreign=foreign)
 
     def ring(self, topics: frozenset[str]) -> None:
         self._tell(topics)
@@ -164,6 +165,7 @@ class PostgresKicks(Kicks):
 
     def close(self) -> None:
         self._listeners.clear()
+        self._foreign.clear()
         with self._bell:
             self._closing = True
             self._bell.notify()
@@ -197,12 +199,13 @@ class PostgresKicks(Kicks):
             try:
                 with _connect(self._url) as connection:
                     connection.execute(f"LISTEN {CHANNEL}")
-                    self._tell(frozenset({"due", "queued", "delivery", "cancel"}))  # what a gap may have hidden
+                    # What a gap may have hidden.
+                    self._tell(frozenset({"due", "queued", "delivery", "cancel"}), foreign=True)
                     while not self._closing:
                         for note in connection.notifies(timeout=0.5):
                             sender, *topics = note.payload.split()
                             if sender != str(id(self)):
-                                self._tell(frozenset(topics))
+                                self._tell(frozenset(topics), foreign=True)
             except psycopg.Error as error:
                 log.info("store.listen_failed", error=str(error).strip())
                 time.sleep(0.5)
@@ -216,6 +219,7 @@ class PostgresStore:
     def __init__(self, url: str, *, now: int, patience: float = 60.0) -> None:
         """Connect and migrate. Raises StoreError and its kind. `patience`: seconds to wait for a lost server."""
         self.url = url
+        self._leading: psycopg.Connection[Row] | None = None
         try:
             with _connect(url) as connection:
                 _migrate_postgres(connection)
@@ -244,6 +248,23 @@ class PostgresStore:
         """PostgreSQL rings by NOTIFY; there is nothing cheaper to ask than the tables themselves."""
         return True
 
+    def lead(self) -> bool:
+        """Try to be the one whose sources run, or see that we still are: a lock that the server drops with us."""
+        try:
+            if self._leading is not None:
+                self._leading.execute("SELECT 1")
+                return True
+            connection = _connect(self.url)
+            row = connection.execute("SELECT pg_try_advisory_lock(%s)", (_LEADER_LOCK,)).fetchone()
+            if row is not None and row[0]:
+                self._leading = connection
+                return True
+            connection.close()
+        except psycopg.Error as error:
+            log.warning("store.lead_failed", error=str(error).strip())
+            self._leading = None
+        return False
+
     def backup(self, to: Path) -> None:
         raise BadInput(
             "this store is a PostgreSQL database", why="its backups are the server's business",
@@ -254,6 +275,8 @@ class PostgresStore:
         self.writer.close()
         self.kicks.close()
         self._pool.close()
+        if self._leading is not None:
+            self._leading.close()
 
 
 @contextlib.contextmanager

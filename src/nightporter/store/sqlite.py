@@ -14,6 +14,7 @@ import apsw
 
 from nightporter.errors import StoreCorrupt, StoreError, StoreLocked, StoreUnwritable
 from nightporter.store.kicks import DatagramKicks, Kicks
+from nightporter.store.locks import FileLock
 from nightporter.store.migrate import migrate
 from nightporter.store.named import Query, queries
 from nightporter.store.sql_port import Row
@@ -155,6 +156,7 @@ class SqliteStore:
         except apsw.Error as error:
             self.kicks.close()
             raise translate(error) from error
+        self._leader = FileLock(Path(f"{self.path}.leader"))
         self._readers: list[apsw.Connection] = []
         self._readers_lock = threading.Lock()
         self._held_since = 0.0
@@ -195,6 +197,15 @@ class SqliteStore:
         self._data_version = (connection, after)
         return before not in (-1, after)
 
+    def lead(self) -> bool:
+        """Try to be the one whose sources run, or see that we still are: a file lock beside the store."""
+        if self._memory:
+            return True
+        try:
+            return self._leader.take()
+        except OSError as error:
+            raise StoreUnwritable(f"{self._leader.path} cannot be opened", why=error.strerror or str(error)) from error
+
     def backup(self, to: Path) -> None:
         """A consistent copy of the store in one file."""
         with self._reader() as connection:
@@ -203,6 +214,7 @@ class SqliteStore:
     def close(self) -> None:
         self.writer.close()
         self.kicks.close()
+        self._leader.let_go()
         if self._memory:
             self._shared.close()
         for connection in self._readers:
