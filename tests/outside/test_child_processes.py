@@ -237,7 +237,8 @@ async def test_a_child_without_ceilings_still_leaves_no_core_file(tmp_path: Path
 
 async def test_a_child_answers_through_a_pipe_of_its_own(tmp_path: Path) -> None:
     script = "echo spoken; echo noise >&2; echo answer > /proc/self/fd/$NIGHTPORTER_ANSWER_FD"
-    command = Command(argv=("/bin/sh", "-c", script), environment=scrubbed({}), cwd=tmp_path, merged=True, answers=True)
+    command = Command(argv=("/bin/sh", "-c", script), environment=scrubbed({}), cwd=tmp_path, merged=True,
+                      answer_limit=100)
     finished, _ = await run(command)
     assert finished.answer.text == "answer\n"
     assert (finished.stdout.text, finished.stderr.text) == ("", "spoken\nnoise\n")

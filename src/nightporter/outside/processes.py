@@ -27,6 +27,8 @@ ANSWER = "NIGHTPORTER_ANSWER_FD"
 """The variable that names the descriptor of the answer pipe, where there is one."""
 
 _GATE = f'read -r {groups.MARK} || exit 125; export {groups.MARK}; exec "$@"'
+_GATE_NAME = "nightporter-gate"
+"""What the shell calls itself when it complains about the program."""
 _LAST_WORDS = timedelta(milliseconds=250)
 """For what a finished leader left writing, such as the `tee` of `exec > >(tee log)`."""
 _WAY_OUT = timedelta(milliseconds=30)
@@ -63,8 +65,9 @@ class Command:
     ceilings: Ceilings = Ceilings()
     merged: bool = False
     """Standard output goes where standard error goes, in the order written."""
-    answers: bool = False
-    """Open a further pipe for the child to write its answer to; `ANSWER` names its descriptor."""
+    answer_limit: int = 0
+    """Above 0: open a further pipe for the child's answer, of which so many bytes are kept; `ANSWER` names its
+    descriptor."""
 
 
 @dataclass(slots=True)
@@ -104,6 +107,11 @@ class Finished:
     """Processes still in its group when it had ended; they were ended too."""
     lingering: int = 0
     """Processes that the kernel had not let go 5 s after SIGKILL."""
+
+    @property
+    def not_executed(self) -> bool:
+        """The gate was opened, but the kernel did not take the program: no interpreter, or for another machine."""
+        return self.code in (126, 127) and self.stderr.head.startswith(_GATE_NAME.encode() + b":")
 
 
 def scrubbed(declared: Mapping[str, str]) -> dict[str, str]:
@@ -183,7 +191,7 @@ class _Child:
         self._loop = asyncio.get_running_loop()
         self._stdout = Heard(command.output_limit)
         self._stderr = Heard(command.output_limit)
-        self._answer = Heard(command.output_limit)
+        self._answer = Heard(command.answer_limit)
         self._left_behind = 0
         self._lingering = 0
         self._strays = True
@@ -194,25 +202,25 @@ class _Child:
         self._listening: dict[int, Heard] = {}
         environment = dict(command.environment)
         passed: tuple[int, ...] = ()
-        heard_at, written_at = os.pipe() if command.answers else (-1, -1)
-        if command.answers:
+        heard_at, written_at = os.pipe() if command.answer_limit else (-1, -1)
+        if command.answer_limit:
             environment[ANSWER] = str(written_at)
             passed = (written_at,)
         try:
             # The gate's pipe and the program's standard input are one: a shell's `read` takes no byte beyond
             # the line it is given.
             self._process = subprocess.Popen(
-                ["/bin/sh", "-c", _GATE, "nightporter", *command.argv],
+                ["/bin/sh", "-c", _GATE, _GATE_NAME, *command.argv],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT if command.merged else subprocess.PIPE,
                 cwd=command.cwd, env=environment, start_new_session=True, pass_fds=passed, bufsize=0,
             )
         except BaseException:
-            if command.answers:
+            if command.answer_limit:
                 os.close(heard_at)
             raise
         finally:
-            if command.answers:
+            if command.answer_limit:
                 os.close(written_at)
         self.group = self._process.pid
         self._pidfd = -1
@@ -235,7 +243,7 @@ class _Child:
         self._listen(stdout.fileno(), self._stderr if command.merged else self._stdout)
         if stderr is not None:
             self._listen(stderr.fileno(), self._stderr)
-        if command.answers:
+        if command.answer_limit:
             self._listen(heard_at, self._answer)
         self._answer_pipe = heard_at
         assert self._process.stdin is not None

@@ -13,6 +13,8 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
+_OURS = __file__.removesuffix("calls.py")
+
 
 class Uncallable(Exception):
     """The function cannot be called as configured; the text says why."""
@@ -78,16 +80,23 @@ def understood(value: Any) -> tuple[str, Any]:
     return text, json.loads(text)
 
 
+def kept(text: str, data: Any, limit: int) -> tuple[str, Any]:
+    """Report and data within `limit` bytes of UTF-8: a longer report is cut and says so, and comes without data."""
+    encoded = text.encode(errors="replace")
+    if len(encoded) <= limit:
+        return text, data
+    return f"{encoded[:limit].decode(errors='ignore')}\n[cut here: {len(encoded) - limit} more bytes]", None
+
+
 def named(error: BaseException) -> str:
     """`ValueError: what it says`, on one line and of bounded length."""
     text = " ".join(str(error).split())[:500]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def trace(error: BaseException, *, skip: int = 1) -> str:
-    """The traceback as text, without our own first `skip` frames."""
+def trace(error: BaseException) -> str:
+    """The traceback as text, from the first frame that is not ours."""
     frames = error.__traceback__
-    for _ in range(skip):
-        if frames is not None and frames.tb_next is not None:
-            frames = frames.tb_next
+    while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_OURS):
+        frames = frames.tb_next
     return "".join(traceback.format_exception(type(error), error, frames))

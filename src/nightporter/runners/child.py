@@ -1,6 +1,6 @@
 """The program of a child that calls one Python function: `python -m nightporter.runners.child`.
 
-Reads `{call, args, path, offered}` as JSON from standard input; writes `{text, data}` or `{problem, configuration}`
+Reads `{call, args, path, limit, run}` as JSON from standard input; writes `{text, data}` or `{problem, configuration}`
 as JSON to the descriptor that `NIGHTPORTER_ANSWER_FD` names. What the function prints is its log.
 """
 
@@ -10,16 +10,35 @@ import inspect
 import json
 import os
 import sys
-from types import SimpleNamespace
+from datetime import datetime
 from typing import Any
 
-from nightporter.runners.calls import Uncallable, bound, find, named, trace, understood
+from nightporter.runners.calls import Uncallable, bound, find, kept, named, trace, understood
+
+
+class ChildRun:
+    """What a function in a child is told of its run: the same names as in process, where it can have them."""
+
+    def __init__(self, run: dict[str, Any]) -> None:
+        self.id: str = run["id"]
+        self.automation: str = run["automation"]
+        self.payload: Any = run["payload"]
+        self.text: str = run["text"]
+        self.attempt: int = run["attempt"]
+        slot = run["scheduled_for"]
+        self.scheduled_for = None if slot is None else datetime.fromisoformat(slot)
+        self.cancelled = False
+        """Never true: a child is not asked, it is ended."""
+
+    def effect(self, name: str, key: str) -> None:
+        raise RuntimeError("effects are written down for functions in the desk's own process only; "
+                           "declare `idempotent: true` where repeating the call is safe")
 
 
 def _call(order: dict[str, Any]) -> Any:
     function = find(order["call"])
-    offered = order["offered"]
-    arguments = bound(function, order["args"], {**offered, "run": SimpleNamespace(**offered)})
+    run = ChildRun(order["run"])
+    arguments = bound(function, order["args"], {"run": run, "payload": run.payload, "text": run.text})
     value = function(**arguments)
     if inspect.isawaitable(value):
         import asyncio
@@ -40,14 +59,14 @@ def main() -> int:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     sys.path[:0] = order["path"]
     try:
-        text, data = understood(_call(order))
+        text, data = kept(*understood(_call(order)), order["limit"])
         said = {"text": text, "data": data}
     except Uncallable as error:
         if error.__cause__ is not None and not isinstance(error.__cause__, TypeError):
-            print(trace(error.__cause__, skip=0), file=sys.stderr)
+            print(trace(error.__cause__), file=sys.stderr)
         said = {"problem": str(error), "configuration": True}
     except BaseException as error:  # SystemExit too: a function that exits has not returned.
-        print(trace(error, skip=2), file=sys.stderr)
+        print(trace(error), file=sys.stderr)
         said = {"problem": named(error), "configuration": False}
     sys.stdout.flush()
     with os.fdopen(answer, "wb") as pipe:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine
+from datetime import datetime
 from typing import Any, TypeVar
 
-from nightporter.clock import Instant
+from nightporter.clock import moment
 from nightporter.words import Desk, Work
 
 T = TypeVar("T")
@@ -66,6 +67,11 @@ class Run:
         return self._work.run_id
 
     @property
+    def automation(self) -> str:
+        """The automation's name."""
+        return self._work.automation
+
+    @property
     def payload(self) -> Any:
         """The parsed JSON of the firing; None where there is none."""
         return self._work.payload
@@ -75,9 +81,10 @@ class Run:
         return self._work.text
 
     @property
-    def scheduled_for(self) -> Instant | None:
-        """The slot, microseconds UTC; None for what merely arrived."""
-        return self._work.scheduled_for
+    def scheduled_for(self) -> datetime | None:
+        """The slot, in UTC; None for what merely arrived."""
+        slot = self._work.scheduled_for
+        return None if slot is None else moment(slot)
 
     @property
     def attempt(self) -> int:

@@ -49,6 +49,12 @@ def badly(command: Command, finished: Finished, text: str, *, by_shell: bool = F
         return Ended.failed(
             ErrorClass.RESOURCE, "it was killed (SIGKILL) and not by the desk; most often the machine is out of memory",
             text=text, log=log, exit_code=code)
+    if finished.not_executed:
+        return Ended.failed(
+            ErrorClass.CONFIGURATION,
+            f"the program {command.argv[0]!r} cannot be executed; the interpreter its first line names is missing, or "
+            "it is made for another machine; correct the line, or write the interpreter into `command`",
+            text=text, log=log, exit_code=code)
     if by_shell and code in (126, 127):
         what = "is not there" if code == 127 else "cannot be executed"
         return Ended.failed(ErrorClass.CONFIGURATION, f"a command it calls {what} (exit code {code}){said}",

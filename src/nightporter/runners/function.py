@@ -17,9 +17,9 @@ from typing import Any
 from nightporter.errors import LostClaim
 from nightporter.outside.options import mapping, need, typed
 from nightporter.outside.processes import GRACE
-from nightporter.runners.calls import Uncallable, bound, named, trace, understood
+from nightporter.runners.calls import Uncallable, bound, kept, named, trace, understood
 from nightporter.runners.context import Run
-from nightporter.words import Desk, Ended, ErrorClass, Outcome, Work
+from nightporter.words import Desk, Ended, Ending, ErrorClass, Outcome, Work
 
 
 def check(config: object, folder: Path | None = None) -> dict[str, Any]:
@@ -57,24 +57,18 @@ class InProcess:
         try:
             async with limit:
                 value = await _called(function, arguments, run)
-            text, data = understood(value)
+            text, data = kept(*understood(value), work.output_limit)
         except LostClaim:
             raise
         except TimeoutError as error:
             if not limit.expired():
-                return Ended.failed(ErrorClass.EXCEPTION, named(error), log=trace(error, skip=2))
+                return Ended.failed(ErrorClass.EXCEPTION, named(error), log=trace(error))
             assert work.timeout is not None
             on = "; it does not look at run.cancelled, and its thread goes on" if run.goes_on else ""
             return Ended.timed_out(f"it ran longer than its timeout of {work.timeout.total_seconds():g} s{on}")
         except Exception as error:
-            return Ended.failed(ErrorClass.EXCEPTION, named(error), log=trace(error, skip=2))
-        return Ended.ok(text, data=data) if not run.acted else _acted(text, data)
-
-
-def _acted(text: str, data: Any) -> Ended:
-    from dataclasses import replace
-
-    return replace(Ended.ok(text, data=data), outcome=Outcome.ACTION)
+            return Ended.failed(ErrorClass.EXCEPTION, named(error), log=trace(error))
+        return Ended(Ending.OK, text=text, data=data, outcome=Outcome.ACTION if run.acted else None)
 
 
 async def _called(function: Callable[..., Any], arguments: dict[str, Any], run: Run) -> Any:

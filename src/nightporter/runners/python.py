@@ -33,8 +33,8 @@ from nightporter.words import Desk, Ended, ErrorClass, Work
 
 _KEYS = ("call", "args", "path", *PROCESS_KEYS)
 _CALL = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
-_NOT_OURS = 1 << 20
-"""Bytes of a function's answer that are read beyond the output limit, for its JSON dress."""
+_DRESS = 13
+"""Bytes of JSON that a byte of the report can take, with the same again as data: each a \\u escape at worst."""
 
 
 def check(config: object, folder: Path | None = None) -> dict[str, Any]:
@@ -89,9 +89,10 @@ def _command(work: Work, scratch: Path) -> Command:
     }
     order = {
         "call": config["call"], "args": config.get("args", {}), "path": config.get("path", []),
-        "offered": {
-            "payload": work.payload, "text": work.text, "attempt": work.attempt, "run_id": work.run_id,
-            "automation": work.automation, "scheduled_for": rfc3339(work.scheduled_for),
+        "limit": work.output_limit,
+        "run": {
+            "id": work.run_id, "automation": work.automation, "payload": work.payload, "text": work.text,
+            "attempt": work.attempt, "scheduled_for": rfc3339(work.scheduled_for),
         },
     }
     return Command(
@@ -99,30 +100,21 @@ def _command(work: Work, scratch: Path) -> Command:
         argv=(sys.executable, "-P", "-m", "nightporter.runners.child"),
         environment=scrubbed(declared), cwd=folder_of(config, scratch),
         stdin=json.dumps(order, ensure_ascii=False).encode(), timeout=work.timeout,
-        output_limit=work.output_limit + _NOT_OURS, ceilings=ceilings_of(config), merged=True, answers=True,
+        output_limit=work.output_limit, ceilings=ceilings_of(config), merged=True,
+        answer_limit=work.output_limit * _DRESS + 65_536,
     )
 
 
 def _ended(work: Work, command: Command, finished: Finished) -> Ended:
-    log = _cut(exits.log_of(finished), work.output_limit)
-    if not finished.answer.head:
-        if finished.code:
-            return exits.badly(command, finished, "")
-        return Ended.failed(ErrorClass.EXCEPTION, f"{command.argv[0]} ended before {work.config['call']} returned",
-                            log=log, exit_code=0)
+    log = exits.log_of(finished)
     try:
         said = json.loads(bytes(finished.answer.head))
     except ValueError:
-        return Ended.failed(ErrorClass.EXCEPTION, f"it returned more than the {work.output_limit} bytes that are kept",
-                            log=log)
+        if finished.code:
+            return exits.badly(command, finished, "")
+        return Ended.failed(ErrorClass.EXCEPTION, f"its process ended before {work.config['call']} returned", log=log,
+                            exit_code=0)
     if "problem" in said:
         kind = ErrorClass.CONFIGURATION if said["configuration"] else ErrorClass.EXCEPTION
         return Ended.failed(kind, said["problem"], log=log)
-    return Ended.ok(_cut(said["text"], work.output_limit), data=said["data"], log=log)
-
-
-def _cut(text: str, limit: int) -> str:
-    kept = text.encode(errors="replace")
-    if len(kept) <= limit:
-        return text
-    return f"{kept[:limit].decode(errors='ignore')}\n[cut here: {len(kept) - limit} more bytes]"
+    return Ended.ok(said["text"], data=said["data"], log=log)
