@@ -14,7 +14,7 @@ from desks import until
 
 from nightporter.errors import BadInput, LostClaim
 from nightporter.outside import groups
-from nightporter.outside.processes import Ceilings, Command, Finished, program, run_child, scrubbed
+from nightporter.outside.processes import Ceilings, Command, Finished, NotStarted, program, run_child, scrubbed
 
 
 def shell(script: str, cwd: Path, *, stdin: bytes = b"", timeout: float | None = None, output_limit: int = 1_000_000,
@@ -248,7 +248,7 @@ async def test_no_descriptor_stays_open_after_many_children(tmp_path: Path) -> N
     await run(shell("true", tmp_path))
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
     await asyncio.gather(*(run(shell("exit 1", tmp_path)) for _ in range(20)))
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(NotStarted, match="No such file"):
         await run(shell("true", tmp_path / "nowhere"))
     assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
 

@@ -86,6 +86,21 @@ async def test_an_exception_is_named_and_its_traceback_begins_with_the_persons_c
     assert (await run(lambda: next(iter([])))).error == "RuntimeError: the function raised StopIteration"
 
 
+async def test_a_function_that_exits_or_cancels_itself_does_not_take_the_desk_along() -> None:
+    async def leaves() -> None:
+        raise SystemExit(3)
+
+    async def gives_up() -> None:
+        raise asyncio.CancelledError
+
+    def exits() -> None:
+        raise SystemExit(4)
+
+    assert (await run(leaves)).error == "SystemExit: 3"
+    assert (await run(exits)).error == "SystemExit: 4"
+    assert (await run(gives_up)).error == "it cancelled itself"
+
+
 async def test_a_function_that_nobody_registered_is_a_configuration_error() -> None:
     ended = await InProcess({}).run(work_for("function", check("job")), RecordingDesk())
     assert ended.error_class == ErrorClass.CONFIGURATION

@@ -124,6 +124,16 @@ class Web:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pools: dict[bool, httpcore2.AsyncConnectionPool] = {}
 
+    def prepare(self) -> None:
+        """Import what requests need and read the certificates: some 100 ms, which `fetch` otherwise spends, in a
+        thread, at its first call."""
+        import httpx2
+
+        import nightporter.outside.doorway  # noqa: F401 - imported for the time it takes
+
+        if self._tls is None:
+            self._tls = httpx2.create_ssl_context(trust_env=False)
+
     async def fetch(
         self, method: str, url: str, *, headers: Mapping[str, str], body: bytes = b"", allow_hosts: Iterable[str] = (),
         timeout: timedelta | None, limit: int,
@@ -133,6 +143,8 @@ class Web:
         Raises NotPermitted when the guard refuses, Unreachable when no usable answer came, TimeoutError when
         `timeout` is over first, and BadInput for what is no request (a header with a line break).
         """
+        if self._tls is None:
+            await asyncio.to_thread(self.prepare)
         import httpcore2
         import httpx2
 
@@ -170,7 +182,6 @@ class Web:
 
     def _pool(self, allowed: bool) -> httpcore2.AsyncConnectionPool:
         import httpcore2
-        import httpx2
 
         from nightporter.outside.doorway import Doorway
 
@@ -179,8 +190,6 @@ class Web:
             # Connections cannot be carried into another loop; those of a closed one went with it.
             self._loop, self._pools = loop, {}
         if allowed not in self._pools:
-            if self._tls is None:
-                self._tls = httpx2.create_ssl_context(trust_env=False)
             # Two pools, so that a connection made under allow_hosts is never found by a request without it.
             self._pools[allowed] = httpcore2.AsyncConnectionPool(
                 ssl_context=self._tls, max_connections=None, max_keepalive_connections=20, keepalive_expiry=_KEEP,

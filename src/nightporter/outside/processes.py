@@ -8,6 +8,7 @@ between closes the pipe, and the shell ends without having started anything.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import shutil
 import signal
@@ -144,6 +145,14 @@ def program(name: str, search: str, cwd: Path) -> str:
     return str(path.absolute())
 
 
+class NotStarted(Exception):
+    """The kernel gave no process. `passing`: for want of something that may be there again later."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(error.strerror or str(error))
+        self.passing = error.errno in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+
+
 async def run_child(command: Command, started: Callable[[int, int], Awaitable[None]], guard: Guard | None) -> Finished:
     """Start a child, wait for its end, and return what it left.
 
@@ -152,9 +161,12 @@ async def run_child(command: Command, started: Callable[[int, int], Awaitable[No
 
     `started(group, birth)` must be durable when it returns; if it raises, the program was never executed and the
     error is passed on. Cancelling ends the child before the CancelledError leaves; a second cancel shortens the
-    grace. Raises OSError where the kernel starts no process.
+    grace. Raises NotStarted.
     """
-    child = _Child(command)
+    try:
+        child = _Child(command)
+    except OSError as error:
+        raise NotStarted(error) from error
     try:
         await started(child.group, child.birth)
         if guard is not None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import signal
 from datetime import timedelta
 
 from nightporter.errors import NightporterError
-from nightporter.outside.processes import Command, Finished
+from nightporter.outside.processes import Command, Finished, NotStarted
 from nightporter.words import Ended, ErrorClass
 
 _KILLED = 128 + signal.SIGKILL
@@ -75,13 +74,10 @@ def one_line(error: NightporterError) -> str:
     return "; ".join(part for part in (error.what, error.why, error.next) if part)
 
 
-def unstartable(command: Command, error: OSError) -> Ended:
+def unstartable(command: Command, error: NotStarted) -> Ended:
     """The kernel would not start a process: for want of something, which may pass, or for good."""
-    passing = error.errno in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
-    return Ended.failed(
-        ErrorClass.RESOURCE if passing else ErrorClass.CONFIGURATION,
-        f"{command.argv[0]!r} could not be started: {error.strerror or error}",
-    )
+    return Ended.failed(ErrorClass.RESOURCE if error.passing else ErrorClass.CONFIGURATION,
+                        f"{command.argv[0]!r} could not be started: {error}")
 
 
 def _signal(number: int) -> str:

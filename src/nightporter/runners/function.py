@@ -66,7 +66,12 @@ class InProcess:
             assert work.timeout is not None
             on = "; it does not look at run.cancelled, and its thread goes on" if run.goes_on else ""
             return Ended.timed_out(f"it ran longer than its timeout of {work.timeout.total_seconds():g} s{on}")
-        except Exception as error:
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            return Ended.failed(ErrorClass.EXCEPTION, "it cancelled itself", log=trace(error))
+        except (Exception, SystemExit) as error:  # A function may end its own call, never the desk.
             return Ended.failed(ErrorClass.EXCEPTION, named(error), log=trace(error))
         return Ended(Ending.OK, text=text, data=data, outcome=Outcome.ACTION if run.acted else None)
 

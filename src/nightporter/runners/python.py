@@ -18,7 +18,7 @@ from nightporter.clock import rfc3339
 from nightporter.errors import BadInput
 from nightporter.outside.guard import Guard
 from nightporter.outside.options import items, mapping, need, typed, wrong
-from nightporter.outside.processes import Command, Finished, run_child, scrubbed
+from nightporter.outside.processes import Command, Finished, NotStarted, run_child, scrubbed
 from nightporter.runners import exits
 from nightporter.runners.workplace import (
     PROCESS_KEYS,
@@ -72,7 +72,7 @@ class Python:
                 return exits.misconfigured(error)
             try:
                 finished = await run_child(command, partial(desk.child_started, work), self._guard)
-            except OSError as error:
+            except NotStarted as error:
                 return exits.unstartable(command, error)
         if finished.timed_out:
             return exits.timed_out(command, finished, "")

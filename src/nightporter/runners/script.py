@@ -14,7 +14,7 @@ from typing import Any
 from nightporter.errors import BadInput
 from nightporter.outside.guard import Guard
 from nightporter.outside.options import mapping, need, typed, wrong
-from nightporter.outside.processes import Command, program, run_child, scrubbed
+from nightporter.outside.processes import Command, NotStarted, program, run_child, scrubbed
 from nightporter.runners import exits
 from nightporter.runners.workplace import (
     PROCESS_KEYS,
@@ -87,7 +87,7 @@ class Script:
 async def _ended(work: Work, desk: Desk, command: Command, guard: Guard | None) -> Ended:
     try:
         finished = await run_child(command, partial(desk.child_started, work), guard)
-    except OSError as error:
+    except NotStarted as error:
         return exits.unstartable(command, error)
     text = finished.stdout.text
     if finished.timed_out:
