@@ -7,6 +7,7 @@ from nightporter.operations.define import Defined, break_file, define
 from nightporter.operations.files import Synced, follow, load
 from nightporter.operations.life import enable, pause, remove, upkeep
 from nightporter.operations.work import (
+    as_payload,
     cancel_runs,
     definition_of,
     fire,
@@ -18,6 +19,6 @@ from nightporter.operations.work import (
 )
 
 __all__ = [
-    "Defined", "Synced", "break_file", "cancel_runs", "define", "definition_of", "enable", "fire", "follow", "lift",
-    "load", "pause", "remove", "replay", "resend", "review", "stop", "upkeep",
+    "Defined", "Synced", "as_payload", "break_file", "cancel_runs", "define", "definition_of", "enable", "fire", "follow",
+    "lift", "load", "pause", "remove", "replay", "resend", "review", "stop", "upkeep",
 ]

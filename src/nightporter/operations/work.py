@@ -25,14 +25,19 @@ def fire(
     `payload` is a JSON value; `carried` is one already written. Raises BadInput when it is not JSON.
     """
     if carried is None and payload is not None:
-        try:
-            carried = json.dumps(payload, ensure_ascii=False)
-        except (TypeError, ValueError) as error:
-            raise BadInput("the payload is not a JSON value", why=str(error), next="pass plain values only") from error
+        carried = as_payload(payload)
     firing = Firing(
         TriggerId(f"{automation_id}/{trigger}"), external_id, text=text, payload=carried, sender=by, replay_of=replay_of
     )
     return admit(tx, [firing], now=now)[0]
+
+
+def as_payload(value: Any) -> str:
+    """A payload as it is stored. Raises BadInput when it is not a JSON value."""
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError) as error:
+        raise BadInput("the payload is not a JSON value", why=str(error), next="pass plain values only") from error
 
 
 def cancel_runs(tx: Tx, run_ids: Sequence[str], *, reason: Reason, by: str, now: Instant) -> tuple[int, int]:

@@ -1,0 +1,221 @@
+"""The Python API: the desk inside a program of one's own, which keeps its event loop and its signals.
+
+    porter = Porter(home="~/night")
+
+    @porter.automation(cron("0 9 * * mon-fri", timezone="Europe/Berlin"), deliver=["announce"])
+    def briefing(payload=None):
+        return "Good morning"
+
+    porter.serve()                      # the whole desk, until it is told to stop
+
+or, in a program that has a loop already:
+
+    async with porter.running():
+        answer = await porter.fire("briefing", payload={"n": 1}, external_id="order-17")
+
+The words are those of definition files: `timezone`, `overlap`, `limits`, `retry`, `deliver` ...
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from nightporter import operations
+from nightporter.clock import Clock, SystemClock
+from nightporter.config import Config
+from nightporter.definitions import Checks, read
+from nightporter.engine import Engine
+from nightporter.errors import BadInput, Conflict, NotFound
+from nightporter.rules.durations import format_duration
+from nightporter.rules.schedule import parse
+from nightporter.runners.context import Run
+from nightporter.store import Tx
+from nightporter.words import Answer, Definition, Firing, Overlap, Target, TriggerId, TriggerSpec
+
+__all__ = ["Porter", "Run", "When", "at", "cron", "every"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """A clock trigger as code writes it: made by `cron`, `every` and `at`."""
+
+    kind: str
+    expression: str
+    timezone: str | None = None
+    name: str | None = None
+    overlap: str | None = None
+    enabled: bool = True
+
+
+def cron(expression: str, *, timezone: str | None = None, name: str | None = None, overlap: str | None = None,
+         enabled: bool = True) -> When:
+    """`cron("0 9 * * mon-fri", timezone="Europe/Berlin")`."""
+    return When("cron", expression, timezone, name, overlap, enabled)
+
+
+def every(interval: str, *, timezone: str | None = None, name: str | None = None, overlap: str | None = None,
+          enabled: bool = True) -> When:
+    """`every("15m")`: on a grid counted from when it was first defined."""
+    return When("every", interval, timezone, name, overlap, enabled)
+
+
+def at(moment: str, *, timezone: str | None = None, name: str | None = None, overlap: str | None = None,
+       enabled: bool = True) -> When:
+    """`at("2026-11-03T09:00")`: once."""
+    return When("at", moment, timezone, name, overlap, enabled)
+
+
+class Porter:
+    """A desk. `home` folds state, outputs and definition files into one folder; `store` is a path or a
+    postgresql:// address. Without either, both are where the command line has them."""
+
+    def __init__(
+        self, *, home: str | os.PathLike[str] | None = None, store: str | None = None, clock: Clock | None = None,
+        **settings: Any,
+    ) -> None:
+        """`settings` are fields of `config.Config`: `slots`, `drain`, ... Raises BadInput for an unknown one."""
+        config = Config.from_environment(
+            os.environ, home=None if home is None else os.fspath(home), store=store
+        )
+        if unknown := settings.keys() - set(Config.__slots__):
+            raise BadInput(f"no setting is called {min(unknown)!r}", next=f"there are: {', '.join(Config.__slots__)}")
+        self.config = replace(config, **settings)
+        self.clock = clock or SystemClock()
+        self.functions: dict[str, Callable[..., Any]] = {}
+        self._definitions: list[Definition] = []
+        self._triggers: dict[tuple[str, str], TriggerId] = {}
+        self._engine: Engine | None = None
+
+    # -- defining -----------------------------------------------------------------------------------------------
+
+    def automation(self, *triggers: When, name: str | None = None, **policy: Any) -> Callable[[F], F]:
+        """Make a function an automation, started by these triggers and by `fire`.
+
+        The function may take `payload`, and `run` for a Run with its effects; sync or async; it runs in this
+        process. `policy` are the keys of a definition file. Raises BadInput, BadSchedule, NotYet.
+        """
+
+        def define(function: F) -> F:
+            chosen = name or function.__name__.replace("_", "-")
+            description = (inspect.getdoc(function) or "").partition("\n")[0]
+            self._define(chosen, Target("function", {"name": chosen}), triggers, {"description": description, **policy})
+            self.functions[chosen] = function
+            return function
+
+        return define
+
+    def define(self, name: str, target: Mapping[str, Any], *triggers: When, **policy: Any) -> None:
+        """An automation whose target is one of the kinds of definition files: `{"script": ...}`, `{"echo": ...}`."""
+        self._define(name, None, triggers, {"target": target, **policy})
+
+    def _define(self, name: str, target: Target | None, triggers: tuple[When, ...], policy: dict[str, Any]) -> None:
+        if any(d.name == name for d in self._definitions):
+            raise Conflict(f"two automations are called {name}", next="give one of them a `name=`")
+        entries = {"name": name, **({"target": {"noop": {}}} if target else {}), **policy}
+        # JSON is YAML: what code says passes through the one grammar, with its errors.
+        definition = read(
+            json.dumps(entries, default=_word), format="yaml", default_timezone=self.config.timezone,
+            now=self.clock.now(), checks=Checks.shipped(),
+        )
+        if target is not None:
+            definition = replace(definition, target=target)
+        clocks = tuple(self._trigger(when, definition, n) for n, when in enumerate(triggers))
+        self._definitions.append(replace(definition, triggers=(*clocks, *definition.triggers)))
+
+    @staticmethod
+    def _trigger(when: When, definition: Definition, n: int) -> TriggerSpec:
+        schedule = parse(when.kind, when.expression, when.timezone or definition.timezone)  # type: ignore[arg-type]
+        return TriggerSpec(
+            name=when.name or ("clock" if n == 0 else f"clock-{n + 1}"), kind="clock", schedule=schedule,
+            enabled=when.enabled, overlap=Overlap(when.overlap) if when.overlap else None,
+        )
+
+    # -- running ------------------------------------------------------------------------------------------------
+
+    @contextlib.asynccontextmanager
+    async def running(self, *, watch_files: bool = False) -> AsyncIterator[Porter]:
+        """The desk, inside the loop of the program that has one. Definition files are left alone unless asked for."""
+        engine = Engine(self.config, self.clock, functions=self.functions, watch_files=watch_files)
+        async with engine.running():
+            self._engine = engine
+            try:
+                await engine.write(self._put_definitions)
+                yield self
+            finally:
+                self._engine = None
+
+    def serve(self) -> None:
+        """The whole desk, definition files included, until SIGINT or SIGTERM; then it drains."""
+        sys.setswitchinterval(0.0005)
+        asyncio.run(self._serve())
+
+    async def _serve(self) -> None:
+        ended = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, ended.set)
+        async with self.running(watch_files=True):
+            await ended.wait()
+
+    def _put_definitions(self, tx: Tx) -> None:
+        program = str(Path(sys.argv[0]).absolute())
+        for definition in self._definitions:
+            operations.define(tx, definition, truth="code", by="code", now=self.clock.now(), path=program)
+
+    @property
+    def engine(self) -> Engine:
+        """The engine inside, while it runs. Raises Conflict otherwise."""
+        if self._engine is None:
+            raise Conflict("the desk is not running", next="use `async with porter.running():`")
+        return self._engine
+
+    # -- asking -------------------------------------------------------------------------------------------------
+
+    async def fire(
+        self, name: str, *, payload: Any = None, text: str = "", external_id: str | None = None, trigger: str = "call"
+    ) -> Answer:
+        """One arrival for an automation, gated like any other: its run, or why there is none. Durable when it returns.
+
+        `external_id` is the sender's own name for it: the same one again is the same firing. Raises NotFound,
+        BadInput.
+        """
+        return await self.engine.fire(Firing(
+            await self._trigger_id(name, trigger), external_id or uuid4().hex, text=text,
+            payload=None if payload is None else operations.as_payload(payload), sender="code",
+        ))
+
+    async def run(self, name: str, *, payload: Any = None) -> Answer:
+        """Run now, as a person would: passes pause, overlap, cooldown and ceilings, and uses none of them."""
+        return await self.fire(name, payload=payload, trigger="manual")
+
+    async def _trigger_id(self, name: str, trigger: str) -> TriggerId:
+        known = self._triggers.get((name, trigger))
+        if known is None:
+            found = await self.engine.read(lambda tx: tx.automation_named(name))
+            if len(found) != 1:
+                raise NotFound(f"{len(found) or 'no'} automations are called {name}",
+                               next="`nightporter list` shows what there is")
+            known = self._triggers[name, trigger] = TriggerId(f"{found[0]}/{trigger}")
+        return known
+
+
+def _word(value: object) -> object:
+    if isinstance(value, timedelta):
+        return format_duration(value)
+    if isinstance(value, (set, frozenset, tuple)):
+        return sorted(value) if isinstance(value, (set, frozenset)) else list(value)
+    raise BadInput(f"a definition cannot hold {value!r}", why="it takes texts, numbers, flags, lists and maps")
