@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 import sys
 from datetime import timedelta
@@ -231,7 +232,12 @@ async def test_the_kernel_holds_a_child_to_its_ceilings(tmp_path: Path) -> None:
 
 
 async def test_a_child_without_ceilings_still_leaves_no_core_file(tmp_path: Path) -> None:
-    finished, _ = await run(shell("ulimit -c", tmp_path))
+    soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
+    try:
+        finished, _ = await run(shell("ulimit -c", tmp_path))
+    finally:
+        resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
     assert finished.stdout.text == "0\n"
 
 
@@ -275,6 +281,21 @@ def test_children_are_ended_even_when_their_loop_is_torn_down(tmp_path: Path) ->
 
     asyncio.run(abandon())
     assert not alive(tmp_path / "pid")
+
+
+async def test_a_child_is_ended_even_when_its_ending_is_cancelled(tmp_path: Path) -> None:
+    # A loop that is torn down cancels every task, the one that ends the child included.
+    script = "trap 'echo asked > asked' TERM; echo up > up; while :; do sleep 0.05; done"
+    started = Started()
+    task = asyncio.ensure_future(run_child(shell(script, tmp_path), started, None))
+    await until(lambda: written(tmp_path / "up"))
+    task.cancel()
+    await until(lambda: written(tmp_path / "asked"))
+    for one in asyncio.all_tasks() - {asyncio.current_task()}:
+        one.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert started.living == []
 
 
 async def test_a_child_of_a_desk_killed_before_the_go_is_never_executed(tmp_path: Path) -> None:

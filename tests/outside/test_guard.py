@@ -86,11 +86,11 @@ async def test_the_children_of_a_desk_killed_with_its_whole_group_are_ended(tmp_
 
 async def test_a_child_outliving_its_leader_dies_with_the_desk(tmp_path: Path) -> None:
     # The leader ends while the desk is frozen: nobody forgets the group, and its leader's number is gone.
-    desk, group, born = await start_desk(tmp_path, "sleep 300 & echo up > up; read line < gate")
+    desk, group, born = await start_desk(tmp_path, "env -i sleep 300 & echo up > up; read line < gate")
     await until((tmp_path / "up").exists)
     os.kill(desk.pid, signal.SIGSTOP)
     os.kill(group, signal.SIGKILL)
-    assert groups.living(group, born)
+    assert groups.living(group, born, leaderless=True)
     os.kill(desk.pid, signal.SIGKILL)
     await desk.wait()
     await until(lambda: not groups.living(group, born, leaderless=True))
@@ -209,7 +209,7 @@ def test_recovery_ends_a_stored_group_and_waits_until_it_is_gone(sleeper: subpro
 
 def test_recovery_finds_a_group_without_its_leader_by_its_mark(tmp_path: Path) -> None:
     leader = subprocess.Popen(
-        ["/bin/sh", "-c", f'read -r {groups.MARK}; export {groups.MARK}; sh -c "sleep 300; :" & echo $!'],
+        ["/bin/sh", "-c", f'read -r {groups.MARK}; export {groups.MARK}; sleep 300 & env -i sleep 300 & echo $!'],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
     born = birth(leader.pid)
     assert leader.stdin is not None
@@ -220,6 +220,8 @@ def test_recovery_finds_a_group_without_its_leader_by_its_mark(tmp_path: Path) -
     leader.wait()
     leader.stdout.close()
     assert groups.birth_of(leader.pid) is None
+    # One of its members carries the mark; that proves the group, and so the other one, who lost it.
+    assert len(groups.living(leader.pid, born)) == 2
     assert child in groups.living(leader.pid, born)
     assert end_group(leader.pid, born) is True
     assert groups.living(leader.pid, born) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import socket
 import ssl
+import tracemalloc
 from datetime import timedelta
 from pathlib import Path
 
@@ -65,13 +66,23 @@ async def test_an_answer_beyond_the_limit_is_cut() -> None:
     assert (reply.body, reply.cut) == (b"x" * 10, True)
 
 
+async def test_no_more_of_an_answer_is_waited_for_than_is_kept() -> None:
+    async with Receiver(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n" + b"x" * 11) as receiver:
+        reply = await fetch(Web(), receiver.url, limit=10)
+    assert (reply.body, reply.cut) == (b"x" * 10, True)
+
+
 async def test_a_packed_answer_is_unpacked_within_the_limit() -> None:
     bomb = gzip.compress(b"x" * 50_000_000)
     async with Receiver(answer(200, gzip.compress(b"plain"), content_encoding="gzip"),
                         answer(200, bomb, content_encoding="gzip")) as receiver:
         assert (await fetch(Web(), receiver.url)).text == "plain"
+        tracemalloc.start()
         reply = await fetch(Web(), receiver.url, limit=100_000)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
     assert (len(reply.body), reply.cut) == (100_000, True)
+    assert most < 20_000_000, "50 MB were unpacked"
 
 
 async def test_a_receiver_that_hangs_is_left_when_the_time_is_over() -> None:
