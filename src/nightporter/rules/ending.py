@@ -14,6 +14,7 @@ from nightporter.words import Definition, Destination, Ended, Ending, ErrorClass
 HOLD_DEFAULT = timedelta(minutes=5)
 """How long a held run waits where the provider named no time."""
 HOLD_LONGEST = timedelta(hours=24)
+"""However late a time somebody else names: a run is looked at again within a day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ def after_attempt(
                 delay = jittered(
                     base_delay(attempt, definition.retry, interactive=interactive), draw(run_id, attempt)
                 )
-                wait = max(delay, ended.retry_after or timedelta(0))
+                wait = min(max(delay, ended.retry_after or timedelta(0)), HOLD_LONGEST)
                 return Next(
                     RunEvent.RETRY, step(RunState.RUNNING, RunEvent.RETRY), ended.reason or reason_of(error_class),
                     None, error_class, ended.error, Instant(now + max(micros(wait), 1)),

@@ -44,6 +44,7 @@ class Load:
     """How much of an automation is under way; each number stops at the cap it was asked with."""
 
     queued: int = 0
+    """Waiting runs that no person's hand made."""
     going: int = 0
     admitted_in_hour: int = 0
     standing: str | None = None
@@ -54,7 +55,7 @@ class Load:
     def with_one_more(self, run: str, *, manual: bool, now: Instant) -> Load:
         """The load after admitting a run."""
         return replace(
-            self, queued=self.queued + 1, going=self.going + 1, standing=self.standing or run,
+            self, queued=self.queued + (not manual), going=self.going + 1, standing=self.standing or run,
             admitted_in_hour=self.admitted_in_hour + (not manual),
             oldest_in_hour=self.oldest_in_hour if manual or self.oldest_in_hour is not None else now,
         )
@@ -107,8 +108,14 @@ def readable(asking: Asking, now: Instant) -> Objection | None:
     return None
 
 
+def accepted(asking: Asking, now: Instant) -> Objection | None:
+    if asking.trigger.state == "proposed":  # a proposal is inert: no hand runs it before a person accepted it
+        return Objection(Reason.PAUSED, asking.trigger.state_reason or "it is a proposal that nobody has accepted")
+    return None
+
+
 def not_paused(asking: Asking, now: Instant) -> Objection | None:
-    if asking.trigger.state in ("proposed", "paused", "auto_paused"):
+    if asking.trigger.state in ("paused", "auto_paused"):
         return Objection(Reason.PAUSED, asking.trigger.state_reason)
     return None
 
@@ -164,7 +171,7 @@ def not_overlapping(asking: Asking, now: Instant) -> Objection | None:
 
 
 GATES: tuple[Gate, ...] = (
-    not_deleted, enabled, not_expired, readable, not_paused, not_stopped, payload_fits,
+    not_deleted, enabled, not_expired, readable, accepted, not_paused, not_stopped, payload_fits,
     cooled_down, under_hourly_ceiling, line_has_room, not_overlapping,
 )
 SPARED_BY_HAND: frozenset[Gate] = frozenset(

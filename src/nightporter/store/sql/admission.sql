@@ -17,10 +17,10 @@ JOIN firing f ON f.trigger_id = r.trigger_id AND f.dedupe_key = r.external_id;
 
 -- name: automation_load
 -- How much of each automation is waiting, going and begun within the hour; each count stops at the batch's
--- highest cap, because no gate asks for more.
+-- highest cap, because no gate asks for more. Runs that a person made by hand use neither the line nor the hour.
 SELECT r.automation_id,
        (SELECT count(*) FROM (SELECT 1 FROM run WHERE run.automation_id = r.automation_id AND run.state = 'queued'
-                              LIMIT :queued_cap) AS q),
+                              AND run.source <> 'manual' LIMIT :queued_cap) AS q),
        (SELECT count(*) FROM (SELECT 1 FROM run WHERE run.automation_id = r.automation_id
                               AND run.state IN ('queued', 'running', 'held', 'lost') LIMIT :going_cap) AS g),
        (SELECT count(*) FROM (SELECT 1 FROM run WHERE run.automation_id = r.automation_id
