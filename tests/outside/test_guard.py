@@ -124,6 +124,20 @@ def test_what_is_still_watched_ends_when_the_guard_is_closed(sleeper: subprocess
     assert sleeper.wait() == -signal.SIGKILL
 
 
+def test_what_is_still_watched_ends_even_without_its_leader_and_its_mark() -> None:
+    leader = subprocess.Popen(["/bin/sh", "-c", "sleep 300 & echo $!"], stdout=subprocess.PIPE, start_new_session=True)
+    guard = Guard()
+    guard.start()
+    guard.watch(leader.pid, birth(leader.pid))
+    assert leader.stdout is not None
+    child = int(leader.stdout.readline())
+    leader.stdout.close()
+    leader.wait()
+    guard.close()
+    found = groups._stat(child)
+    assert found is None or found[0] in "ZX"
+
+
 def test_what_was_forgotten_is_left_alone(sleeper: subprocess.Popen[bytes]) -> None:
     guard = Guard()
     guard.start()
