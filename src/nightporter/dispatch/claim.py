@@ -6,11 +6,11 @@ import json
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from nightporter.clock import Instant
 from nightporter.store import Tx
-from nightporter.words import AutomationId, Definition, QuickRunner, RunId, Runner, TriggerId, Work
+from nightporter.store.sql_port import Row
+from nightporter.words import Definition, QuickRunner, RunId, Runner, Work
 
 CLAIM_LIMIT = 500
 """Runs a claim takes at most: what waits behind it waits milliseconds."""
@@ -50,7 +50,7 @@ class Definitions:
 
 
 def claim(
-    tx: Tx, *, worker: str, room: int, now: Instant, runners: Runners, definitions: Definitions, scratch: Path,
+    tx: Tx, *, worker: str, room: int, now: Instant, runners: Runners, definitions: Definitions,
     only: RunId | None = None,
 ) -> list[Claimed]:
     """Claim due runs, best rank first and fair across workspaces, `room` at most. `only` names a single run.
@@ -67,13 +67,15 @@ def claim(
     tx.block(blocked)
     if blocked and len(candidates) >= room:
         tx.kick("queued")  # others may stand behind those that were moved out of the way
-    rows = tx.claim(chosen, worker=worker, now=now)
+    tx.claim([row[0] for row in chosen], worker=worker, now=now)
     tx.note_starts(counted, now=now)
+    payloads = tx.payloads([row[8] for row in chosen if row[16]])
+    claimed = [_claimed(tx, row, payloads, definitions, now) for row in chosen]
     tx.write_transitions(
-        [(row[0], row[11], "queued", "running", None, worker, row[10], row[8], None) for row in rows], now=now
+        [(c.work.run_id, c.seq, "queued", "running", None, worker, c.work.token, c.work.attempt, None)
+         for c in claimed],
+        now=now,
     )
-    payloads = tx.payloads([row[4] for row in rows if row[13]])
-    claimed = [_claimed(tx, row, payloads, definitions, scratch, now) for row in rows]
     tx.intend(
         [(c.work.run_id, started_key(c.work.token), "started", c.work.attempt, c.work.token)
          for c in claimed if _marks_its_start_here(runners.get(c.work.kind))],
@@ -95,53 +97,56 @@ def resume_held(tx: Tx, now: Instant) -> None:
     )
 
 
-def _choose(tx: Tx, candidates: list[tuple[object, ...]]) -> tuple[list[str], list[tuple[str, str]], set[str]]:
+def _choose(tx: Tx, candidates: list[Row]) -> tuple[list[Row], list[tuple[str, str]], set[str]]:
     """`(to claim, (run, why blocked), automations whose starts are counted)`."""
-    counted = {str(a) for _, a, _, concurrent, cooldown, _, _ in candidates if concurrent is not None or cooldown}
+    counted = {row[1] for row in candidates if row[3] is not None or row[4]}
     locked = tx.try_lock_automations(counted) if counted else set()
     running = tx.running_of(locked) if locked else {}
-    chosen: list[str] = []
+    chosen: list[Row] = []
     blocked: list[tuple[str, str]] = []
     starts: set[str] = set()
-    for run, automation, source, concurrent, cooldown, state, _ in candidates:
-        run, automation = str(run), str(automation)
-        if state in ("proposed", "paused", "auto_paused", "config_error") and source != "manual":
+    for row in candidates:
+        run, automation, source, concurrent, cooldown, state = row[:6]
+        if state in ASLEEP and source != "manual":
             blocked.append((run, "paused"))
         elif automation in counted and automation not in locked:
             continue  # another process is counting its runs just now; the next round finds it
-        elif isinstance(concurrent, int) and running.get(automation, 0) >= concurrent:
+        elif concurrent is not None and running.get(automation, 0) >= concurrent:
             blocked.append((run, "concurrency"))
         else:
-            chosen.append(run)
+            chosen.append(row)
             running[automation] = running.get(automation, 0) + 1
             if cooldown and source != "manual":
                 starts.add(automation)
     return chosen, blocked, starts
 
 
+ASLEEP = frozenset({"proposed", "paused", "auto_paused", "config_error"})
+"""States of an automation whose queued runs wait until it is enabled."""
+
+
 def _claimed(
-    tx: Tx, row: tuple[object, ...], payloads: Mapping[str, tuple[str, str | None]], definitions: Definitions,
-    scratch: Path, now: Instant,
+    tx: Tx, row: Row, payloads: Mapping[str, tuple[str, str | None]], definitions: Definitions, now: Instant
 ) -> Claimed:
-    (run_id, workspace, automation_id, trigger_id, firing_id, source, version, runner, attempt, attempts, token, seq,
-     scheduled_for, _, _) = row
-    name, definition, error, payload = "", None, "", None
-    text, raw = payloads.get(str(firing_id), ("", None))
+    (run_id, automation_id, source, _, _, _, workspace, trigger_id, firing_id, version, runner, attempt, attempts,
+     token, seq, scheduled_for, has_payload) = row
+    name, definition, error, payload, text = "", None, "", None, ""
     try:
-        name, definition = definitions.get(tx, str(automation_id), int(version))  # type: ignore[call-overload]  # a row
-        payload = None if raw is None else json.loads(raw)
+        name, definition = definitions.get(tx, automation_id, version)
+        if has_payload:
+            text, raw = payloads[firing_id]
+            payload = None if raw is None else json.loads(raw)
     except Exception as unreadable:  # one bad row is this run's failure and nobody else's
         error = f"its definition or payload cannot be read: {unreadable}"
+        definition = None
     work = Work(
-        run_id=RunId(str(run_id)), token=int(token), attempt=int(attempt),  # type: ignore[call-overload]  # a row
-        automation_id=AutomationId(str(automation_id)), automation=name, workspace=str(workspace),
-        trigger_id=TriggerId(str(trigger_id)), source=str(source), kind=str(runner),
+        run_id=run_id, token=token + 1, attempt=attempt + 1, automation_id=automation_id, automation=name,
+        workspace=workspace, trigger_id=trigger_id, source=source, kind=runner,
         config=definition.target.config if definition else {}, text=text, payload=payload,
-        scheduled_for=None if scheduled_for is None else Instant(int(scheduled_for)),  # type: ignore[call-overload]
-        started_at=now, timeout=definition.limits.timeout if definition else None,
-        output_limit=definition.limits.output if definition else 0, scratch=scratch / str(run_id),
+        scheduled_for=scheduled_for, started_at=now, timeout=definition.limits.timeout if definition else None,
+        output_limit=definition.limits.output if definition else 0,
     )
-    return Claimed(work, int(attempts), int(seq), definition, error)  # type: ignore[call-overload]  # a row
+    return Claimed(work, attempts, seq + 1, definition, error)
 
 
 def _marks_its_start_here(runner: Runner | QuickRunner | None) -> bool:

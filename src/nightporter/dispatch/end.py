@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -35,9 +35,10 @@ def end(tx: Tx, attempts: Sequence[Attempt], runners: Runners, *, now: Instant) 
     """Write how attempts ended: the run, its transition, output, deliveries, rollups and a dead letter's notice;
     then let go what waited behind them. Fenced: a lost claim writes nothing."""
     tx.lock_automations({a.claimed.work.automation_id for a in attempts})
-    nexts = _decide(tx, attempts, runners, now)
-    current = _leave(tx, attempts, nexts, now)
-    won = [(a, n) for a, n in zip(attempts, nexts, strict=True) if a.claimed.work.run_id in current]
+    fences = tx.fences([(a.claimed.work.run_id, a.claimed.work.token) for a in attempts])
+    current = [a for a in attempts if a.claimed.work.run_id in fences]
+    won = list(zip(current, _decide(tx, current, runners, now), strict=True))
+    _leave(tx, won, fences, now)
     _write_what_it_left(tx, won, now)
     finals = [
         Final(a.claimed.work.run_id, a.claimed.work.automation_id, a.claimed.work.workspace, a.claimed.work.automation,
@@ -51,7 +52,8 @@ def end(tx: Tx, attempts: Sequence[Attempt], runners: Runners, *, now: Instant) 
     ], now=now)
     conclude(tx, finals, now=now)
     release_behind(tx, {a.claimed.work.automation_id for a, _ in won}, now=now)
-    return [n if a.claimed.work.run_id in current else None for a, n in zip(attempts, nexts, strict=True)]
+    nexts = {a.claimed.work.run_id: n for a, n in won}
+    return [nexts.get(a.claimed.work.run_id) for a in attempts]
 
 
 def _decide(tx: Tx, attempts: Sequence[Attempt], runners: Runners, now: Instant) -> list[Next]:
@@ -77,39 +79,40 @@ _UNREADABLE = Definition(name="unreadable", target=Target("noop"))
 """Stands in for a definition that cannot be read: its run failed, and nothing is tried again."""
 
 
-def _leave(tx: Tx, attempts: Sequence[Attempt], nexts: Sequence[Next], now: Instant) -> set[str]:
-    """Take the runs out of `running`, each by its own transition; the runs whose claim was current."""
+def _leave(
+    tx: Tx, won: Sequence[tuple[Attempt, Next]], fences: Mapping[str, tuple[int, str | None, str]], now: Instant
+) -> None:
+    """Take the runs out of `running`, each by its own transition."""
     ends: list[tuple[object, ...]] = []
     retries: list[tuple[object, ...]] = []
     holds: list[tuple[object, ...]] = []
     releases: list[tuple[object, ...]] = []
     asides: list[tuple[object, ...]] = []
-    by_run: dict[str, tuple[Attempt, Next]] = {}
-    for a, n in zip(attempts, nexts, strict=True):
+    transitions: list[tuple[object, ...]] = []
+    for a, n in won:
         work = a.claimed.work
-        by_run[work.run_id] = (a, n)
-        if n.event is RunEvent.RETRY:
-            retries.append((work.run_id, work.token, n.run_after, n.reason, n.error_class, n.error, a.ended.exit_code))
-        elif n.event is RunEvent.HOLD:
-            holds.append((work.run_id, work.token, n.run_after, n.reason, n.error))
-        elif n.event is RunEvent.RELEASE:
-            releases.append((work.run_id, work.token))
-        elif n.event is RunEvent.SET_ASIDE:
-            asides.append((work.run_id, work.token, n.reason, n.error))
-        else:
-            ends.append((work.run_id, work.token, n.state, n.reason, n.outcome, n.error_class, n.error,
-                         a.ended.exit_code, now if n.dead else None))
-    left = tx.end(ends, now=now) + tx.retry(retries) + tx.hold(holds)
-    left += tx.release(releases, now=now) + tx.set_aside(asides)
-    tx.write_transitions(
-        [
-            (run, seq, "running", by_run[run][1].state, reason, worker, by_run[run][0].claimed.work.token,
-             by_run[run][0].claimed.work.attempt, by_run[run][1].error_class)
-            for run, seq, reason, worker in left
-        ],
-        now=now,
-    )
-    return {row[0] for row in left}
+        run, token = work.run_id, work.token
+        seq, cancel_reason, worker = fences[run]
+        reason = cancel_reason if n.event is RunEvent.CANCEL and cancel_reason else n.reason
+        transitions.append((run, seq + 1, "running", n.state, reason, worker, token, work.attempt, n.error_class))
+        match n.event:
+            case RunEvent.RETRY:
+                retries.append((run, token, n.run_after, reason, n.error_class, n.error, a.ended.exit_code))
+            case RunEvent.HOLD:
+                holds.append((run, token, n.run_after, reason, n.error))
+            case RunEvent.RELEASE:
+                releases.append((run, token))
+            case RunEvent.SET_ASIDE:
+                asides.append((run, token, reason, n.error))
+            case _:
+                ends.append((run, token, n.state, reason, n.outcome, n.error_class, n.error, a.ended.exit_code,
+                             now if n.dead else None))
+    tx.end(ends, now=now)
+    tx.retry(retries)
+    tx.hold(holds)
+    tx.release(releases, now=now)
+    tx.set_aside(asides)
+    tx.write_transitions(transitions, now=now)
 
 
 def _write_what_it_left(tx: Tx, won: Sequence[tuple[Attempt, Next]], now: Instant) -> None:

@@ -10,6 +10,7 @@ import asyncio
 import shutil
 import socket
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import structlog
@@ -83,7 +84,7 @@ class Flight:
         room = self._free if self._claiming and not tx.declared_dead(self._worker) else 0
         claimed = claim(
             tx, worker=self._worker, room=room, now=self._clock.now(), runners=self._runners,
-            definitions=self._definitions, scratch=self._scratch, only=self._only,
+            definitions=self._definitions, only=self._only,
         )
         self._saturated = room <= 0 or len(claimed) >= room
         return claimed
@@ -124,8 +125,9 @@ class Flight:
         if limit is not None and getattr(runner, "launches", False):
             limit += GRACE
         try:
-            if work.scratch is not None:
-                work.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if getattr(runner, "launches", False):
+                work = replace(work, scratch=self._scratch / work.run_id)
+                await asyncio.to_thread(self._scratch_folder, work.run_id)
             async with asyncio.timeout(limit):
                 ended = await runner.run(work, self._desk)
         except TimeoutError:
@@ -140,9 +142,12 @@ class Flight:
         if ended.ending is Ending.CANCELLED and key in self._cancelled:
             reason, by = self._cancelled.pop(key)
             ended = Ended(Ending.CANCELLED, text=ended.text, reason=reason, error=f"cancelled by {by}", log=ended.log)
-        if work.scratch is not None:
+        if work.scratch is not None:  # before the ending is written: a retry finds its folder empty
             await asyncio.to_thread(shutil.rmtree, work.scratch, ignore_errors=True)
         self._land(claimed, ended)
+
+    def _scratch_folder(self, run: str) -> None:
+        (self._scratch / run).mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def _cancel(self, key: tuple[str, int], reason: Reason, by: str) -> None:
         task = self._tasks.get(key)

@@ -11,8 +11,9 @@ The arrow, where there is one, says which change of state the query makes; a tes
 
 Three macros carry the difference between the dialects:
 
-- `@rows(id text, at int) AS r`   the rows handed to `Sql.each`, as a table. On SQLite the statement runs once
-  per row with bound values, which measured faster than json_each; on PostgreSQL it is one `unnest`.
+- `@rows(id text, at int) AS r`   the rows handed to `Sql.each`, as a table: `unnest` on PostgreSQL, `VALUES` of
+  many rows at once on SQLite. One step for many rows matters there: the driver lets go of the interpreter's lock
+  for each step and has to win it back from the event loop, so that a step for each row measured three times slower.
 - `@lock(a)`   row locks on PostgreSQL; nothing on SQLite, which has a single writer.
 - `@lock_free(a)`   the same, passing over rows that somebody else holds.
 """
@@ -20,7 +21,7 @@ Three macros carry the difference between the dialects:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Literal
@@ -31,6 +32,7 @@ _HEADER = re.compile(r"^-- name: (?P<name>[a-z_]+)(?:\s+(?P<change>.+->.+))?$")
 _ROWS = re.compile(r"@rows\((?P<columns>[^)]*)\)\s+AS (?P<alias>\w+)")
 _LOCK = re.compile(r"@lock(?P<free>_free)?\((?P<tables>[^)]*)\)")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
+_ROWS_HERE = "{rows}"
 _TYPES = {"text": "text", "int": "bigint"}
 
 
@@ -42,10 +44,24 @@ class Query:
     change: str
     """`queued -> running`, or empty."""
     sql: str
+    """As the driver takes it; on SQLite with `@rows`, for one row."""
     columns: tuple[str, ...] = ()
     """Of `@rows`; empty where the query takes none."""
     parameters: tuple[str, ...] = ()
-    """On SQLite with `@rows`: the shared parameters, bound after the columns of each row."""
+    """On SQLite with `@rows`: the shared parameters, bound after those of all rows."""
+    body: str = ""
+    """On SQLite with `@rows`: what `for_rows` makes statements of."""
+
+    def for_rows(self, n: int) -> str:
+        """The SQLite statement for `n` rows, its parameters numbered: all columns of each row, then the shared ones."""
+        width = len(self.columns)
+        values = ", ".join(
+            f"({', '.join(f'?{row * width + i + 1}' for i in range(width))})" for row in range(n)
+        )
+        names = ", ".join(f"column{i} AS {c}" for i, c in enumerate(self.columns, 1))
+        at = {p: n * width + i for i, p in enumerate(self.parameters, 1)}
+        sql = _PARAMETER.sub(lambda m: f"?{at[m[1]]}", self.body)
+        return sql.replace(_ROWS_HERE, f"(SELECT {names} FROM (VALUES {values}))")
 
 
 class BadQueryFile(Exception):
@@ -109,19 +125,18 @@ def _compile(name: str, change: str, body: str, dialect: Dialect) -> Query:
         columns = [(c.split()[0], _TYPES[c.split()[1]]) for c in rows["columns"].split(",")]
         names = [c for c, _ in columns]
         if dialect == "sqlite":
-            table = "(SELECT " + ", ".join(f"?{i} AS {c}" for i, c in enumerate(names, 1)) + f") AS {rows['alias']}"
+            table = f"{_ROWS_HERE} AS {rows['alias']}"
         else:
             arrays = ", ".join(f"%(rows_{c})s::{t}[]" for c, t in columns)
             table = f"unnest({arrays}) AS {rows['alias']}({', '.join(names)})"
         body = body[: rows.start()] + table + body[rows.end() :]
     if dialect == "sqlite":
         body = _LOCK.sub("", body)
-        parameters: list[str] = []
-        if rows:
-            parameters = list(dict.fromkeys(_PARAMETER.findall(body)))
-            at = {p: len(columns) + 1 + i for i, p in enumerate(parameters)}
-            body = _PARAMETER.sub(lambda m: f"?{at[m[1]]}", body)
-        return Query(name, change, body, tuple(c for c, _ in columns), tuple(parameters))
+        if not rows:
+            return Query(name, change, body)
+        parameters = tuple(dict.fromkeys(_PARAMETER.findall(body)))
+        query = Query(name, change, "", tuple(c for c, _ in columns), parameters, body)
+        return replace(query, sql=query.for_rows(1))
     body = _LOCK.sub(lambda m: f"FOR UPDATE OF {m['tables']}" + (" SKIP LOCKED" if m["free"] else ""), body)
     body = re.sub(r"%(?!\(rows_)", "%%", body)
     body = _PARAMETER.sub(r"%(\1)s", body)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import apsw
+import apsw.ext
 
 from nightporter.errors import StoreCorrupt, StoreError, StoreLocked, StoreUnwritable
 from nightporter.store.kicks import DatagramKicks, Kicks
@@ -22,6 +25,14 @@ from nightporter.store.tx import Tx
 from nightporter.store.writer import Writer
 
 T = TypeVar("T")
+
+CHUNKS = (50, 8, 1)
+"""Rows in one statement; each size is a statement of its own, prepared once."""
+PACKED = frozenset({
+    "run_candidates", "run_fences", "trigger_due", "trigger_armed_still", "trigger_facts", "firing_recall",
+    "automation_load", "firing_payload", "delivery_candidates", "delivery_result", "effect_counts", "children",
+})
+"""Hot queries that give many rows."""
 
 GROUP = 256
 """Write functions that share a commit at most: what waits behind a group waits milliseconds."""
@@ -35,7 +46,10 @@ class SqliteSql:
         self._queries: dict[str, Query] = queries("sqlite")
 
     def all(self, name: str, /, **parameters: Any) -> list[Row]:
-        return list(self._connection.execute(self._queries[name].sql, parameters))
+        sql = self._queries[name].sql
+        if name in PACKED:
+            return _unpack(self._connection.execute(_packed(self._connection, sql), parameters))
+        return list(self._connection.execute(sql, parameters))
 
     def one(self, name: str, /, **parameters: Any) -> Row | None:
         rows = list(self._connection.execute(self._queries[name].sql, parameters))
@@ -50,10 +64,42 @@ class SqliteSql:
         if not rows:
             return []
         query = self._queries[name]
-        if query.parameters:
-            shared = tuple(parameters[p] for p in query.parameters)
-            rows = [(*row, *shared) for row in rows]
-        return list(self._connection.executemany(query.sql, rows))
+        shared = [parameters[p] for p in query.parameters]
+        found: list[Row] = []
+        at = 0
+        for size in CHUNKS:
+            while len(rows) - at >= size:
+                sql = _for_rows(query, size)
+                values = [value for row in rows[at : at + size] for value in row] + shared
+                if name in PACKED:
+                    found += _unpack(self._connection.execute(_packed(self._connection, sql), values))
+                else:
+                    found += self._connection.execute(sql, values)
+                at += size
+        return found
+
+
+@lru_cache(maxsize=1024)
+def _for_rows(query: Query, size: int) -> str:
+    return query.for_rows(size)
+
+
+_packed_sql: dict[str, str] = {}
+
+
+def _packed(connection: apsw.Connection, sql: str) -> str:
+    """The query with all its rows in one, as JSON: one step, see `named`."""
+    found = _packed_sql.get(sql)
+    if found is None:
+        width = len(apsw.ext.query_info(connection, sql).description)
+        columns = ", ".join(f"c{i}" for i in range(width))
+        found = f"WITH packed({columns}) AS ({sql}) SELECT json_group_array(json_array({columns})) FROM packed"
+        _packed_sql[sql] = found
+    return found
+
+
+def _unpack(rows: Iterable[Row]) -> list[Row]:
+    return [tuple(row) for (text,) in rows for row in json.loads(text)]
 
 
 class SqliteTransactions:

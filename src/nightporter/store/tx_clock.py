@@ -48,7 +48,9 @@ class ClockTx(TxBase):
 
     def advance(self, rows: Sequence[tuple[str, int, int | None, str]]) -> set[str]:
         """Move slots on: `(trigger, was, next, tzdata)`. Returns those that were still where we read them."""
-        return {r[0] for r in self.sql.each("trigger_advance", rows)}
+        still = {r[0] for r in self.sql.each("trigger_armed_still", [(row[0], row[1]) for row in rows])}
+        self.sql.each("trigger_advance", [row for row in rows if row[0] in still])
+        return still
 
     def arm(self, rows: Sequence[Row]) -> None:
         """Set slots: `(trigger, next, tzdata, version, schedule)`."""

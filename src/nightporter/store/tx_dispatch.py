@@ -30,8 +30,8 @@ class DispatchTx(TxBase):
         return self.sql.each("run_resume", [(r,) for r in run_ids])
 
     def candidates(self, room: int) -> list[Row]:
-        """Claimable runs, best rank first within a workspace, every workspace served in turn:
-        `(run, automation, source, concurrent, cooldown, automation's state, attempt)`."""
+        """Claimable runs, best rank first within a workspace, every workspace served in turn; columns as in the
+        query, locked."""
         queues: list[list[Row]] = []
         after = ""
         while (row := self.sql.one("run_workspace_after", after=after)) and row[0] is not None:
@@ -60,10 +60,9 @@ class DispatchTx(TxBase):
         """`(run, why)`: out of the claim's way."""
         self.sql.each("run_block", rows)
 
-    def claim(self, run_ids: Sequence[str], *, worker: str, now: Instant) -> list[Row]:
-        """queued -> running; columns as in the query, best rank first."""
-        rows = self.sql.each("run_claim", [(r,) for r in run_ids], worker=worker, now=now)
-        return sorted(rows, key=lambda r: r[-1])
+    def claim(self, run_ids: Sequence[str], *, worker: str, now: Instant) -> None:
+        """queued -> running, for candidates of this transaction."""
+        self.sql.each("run_claim", [(r,) for r in run_ids], worker=worker, now=now)
 
     def note_starts(self, automation_ids: Collection[str], *, now: Instant) -> None:
         self.sql.each("automation_started", [(a,) for a in sorted(automation_ids)], now=now)
@@ -80,27 +79,31 @@ class DispatchTx(TxBase):
                            next="run `nightporter audit`")
         return row[0], row[1]
 
-    # -- the ways out of running: each returns `(run, seq, reason, worker)` of those whose claim was current ------
+    # -- the ways out of running, each fenced ---------------------------------------------------------------------
 
-    def end(self, rows: Sequence[Row], *, now: Instant) -> list[Row]:
+    def fences(self, claims: Sequence[tuple[str, int]]) -> dict[str, tuple[int, str | None, str]]:
+        """Of the claims `(run, token)`, those that are current, locked: `(seq, reason to cancel, worker)` by run."""
+        return {r[0]: (r[1], r[2], r[3]) for r in self.sql.each("run_fences", claims)}
+
+    def end(self, rows: Sequence[Row], *, now: Instant) -> None:
         """`(run, token, state, reason, outcome, error class, error, exit code, dead since)`."""
-        return self.sql.each("run_end", rows, now=now)
+        self.sql.each("run_end", rows, now=now)
 
-    def retry(self, rows: Sequence[Row]) -> list[Row]:
+    def retry(self, rows: Sequence[Row]) -> None:
         """`(run, token, run after, reason, error class, error, exit code)`."""
-        return self.sql.each("run_retry", rows)
+        self.sql.each("run_retry", rows)
 
-    def hold(self, rows: Sequence[Row]) -> list[Row]:
+    def hold(self, rows: Sequence[Row]) -> None:
         """`(run, token, run after, reason, error)`."""
-        return self.sql.each("run_hold", rows)
+        self.sql.each("run_hold", rows)
 
-    def release(self, rows: Sequence[Row], *, now: Instant) -> list[Row]:
+    def release(self, rows: Sequence[Row], *, now: Instant) -> None:
         """`(run, token)`."""
-        return self.sql.each("run_release", rows, now=now)
+        self.sql.each("run_release", rows, now=now)
 
-    def set_aside(self, rows: Sequence[Row]) -> list[Row]:
+    def set_aside(self, rows: Sequence[Row]) -> None:
         """`(run, token, reason, error)`."""
-        return self.sql.each("run_set_aside", rows)
+        self.sql.each("run_set_aside", rows)
 
     # -- cancelling -------------------------------------------------------------------------------------------
 

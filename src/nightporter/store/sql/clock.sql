@@ -10,12 +10,16 @@ ORDER BY t.next_fire_at LIMIT :room;
 -- name: trigger_next
 SELECT min(next_fire_at) FROM trigger WHERE next_fire_at IS NOT NULL AND next_fire_at > :now;
 
+-- name: trigger_armed_still
+-- The triggers whose slot is still where it was read; locked, so that whoever moves it on answers it.
+SELECT t.id FROM @rows(id text, was int) AS r JOIN trigger t ON t.id = r.id
+WHERE t.next_fire_at = r.was ORDER BY t.id @lock(t);
+
 -- name: trigger_advance
--- Compare-and-set: whoever moves the slot on answers it; the loser changes nothing and goes on.
+-- Compare-and-set; the loser changes nothing and goes on.
 UPDATE trigger SET next_fire_at = r.next_fire_at, tzdata = r.tzdata
 FROM @rows(id text, was int, next_fire_at int, tzdata text) AS r
-WHERE trigger.id = r.id AND trigger.next_fire_at = r.was
-RETURNING trigger.id;
+WHERE trigger.id = r.id AND trigger.next_fire_at = r.was;
 
 -- name: trigger_arm
 -- A slot is set without one being answered: a new trigger, an edit, an enabled automation.

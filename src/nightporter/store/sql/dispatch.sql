@@ -22,14 +22,19 @@ RETURNING run.id, run.seq, run.token, run.attempt;
 SELECT min(workspace) FROM run WHERE state = 'queued' AND blocked IS NULL AND workspace > :after;
 
 -- name: run_candidates
-SELECT run.id, run.automation_id, run.source, a.concurrent, a.cooldown, a.state, run.attempt
+-- Everything a claim needs, the rows locked: what is claimed of them cannot be lost to another.
+SELECT run.id, run.automation_id, run.source, a.concurrent, a.cooldown, a.state, run.workspace, run.trigger_id,
+       run.firing_id, run.version, run.runner, run.attempt, run.attempts, run.token, run.seq, run.scheduled_for,
+       run.has_payload
 FROM run JOIN automation a ON a.id = run.automation_id
 WHERE run.workspace = :workspace AND run.state = 'queued' AND run.blocked IS NULL
 ORDER BY run.rank LIMIT :room @lock_free(run);
 
 -- name: run_candidate
 -- One named run, for a command that executes it in its own process.
-SELECT run.id, run.automation_id, run.source, a.concurrent, a.cooldown, a.state, run.attempt
+SELECT run.id, run.automation_id, run.source, a.concurrent, a.cooldown, a.state, run.workspace, run.trigger_id,
+       run.firing_id, run.version, run.runner, run.attempt, run.attempts, run.token, run.seq, run.scheduled_for,
+       run.has_payload
 FROM run JOIN automation a ON a.id = run.automation_id
 WHERE run.id = :id AND run.state = 'queued' AND run.blocked IS NULL @lock_free(run);
 
@@ -56,9 +61,7 @@ UPDATE run SET state = 'running', worker = :worker, token = run.token + 1, attem
        ran_late = CASE WHEN run.started_at IS NULL AND :now - run.scheduled_for > 300000000 THEN 1
                        ELSE run.ran_late END
 FROM @rows(id text) AS r
-WHERE run.id = r.id AND run.state = 'queued' AND run.blocked IS NULL
-RETURNING run.id, run.workspace, run.automation_id, run.trigger_id, run.firing_id, run.source, run.version,
-          run.runner, run.attempt, run.attempts, run.token, run.seq, run.scheduled_for, run.has_payload, run.rank;
+WHERE run.id = r.id AND run.state = 'queued' AND run.blocked IS NULL;
 
 -- name: automation_started
 UPDATE automation SET last_started_at = :now FROM @rows(id text) AS r WHERE automation.id = r.id;
@@ -71,46 +74,45 @@ JOIN firing_payload p ON p.firing_id = r.firing_id;
 SELECT a.name, v.definition FROM automation_version v JOIN automation a ON a.id = v.automation_id
 WHERE v.automation_id = :automation_id AND v.version = :version;
 
+-- name: run_fences
+-- Locks the runs whose claim is still the current one; a worker that was presumed dead finds nothing here.
+SELECT run.id, run.seq, run.cancel_reason, run.worker FROM @rows(id text, token int) AS r
+JOIN run ON run.id = r.id
+WHERE run.state = 'running' AND run.token = r.token ORDER BY run.id @lock(run);
+
 -- name: run_end  running -> succeeded | failed | timed_out | cancelled | skipped
 -- Fenced: a worker that was presumed dead changes nothing. The ending is the run's last change.
-UPDATE run SET state = r.state, reason = CASE WHEN r.state = 'cancelled' THEN coalesce(run.cancel_reason, r.reason)
-                                              ELSE r.reason END,
-       ended_at = :now, seq = run.seq + 1, outcome = r.outcome,
-       error_class = r.error_class, error = r.error, exit_code = r.exit_code, dead_at = r.dead_at
+UPDATE run SET state = r.state, reason = r.reason, ended_at = :now, seq = run.seq + 1,
+       outcome = r.outcome, error_class = r.error_class, error = r.error, exit_code = r.exit_code, dead_at = r.dead_at
 FROM @rows(id text, token int, state text, reason text, outcome text, error_class text, error text, exit_code int,
            dead_at int) AS r
-WHERE run.id = r.id AND run.state = 'running' AND run.token = r.token
-RETURNING run.id, run.seq, run.reason, run.worker;
+WHERE run.id = r.id AND run.state = 'running' AND run.token = r.token;
 
 -- name: run_retry  running -> queued
 UPDATE run SET state = 'queued', blocked = 'time', run_after = r.run_after,
        rank = r.run_after + run.priority * 10000000, reason = r.reason, seq = run.seq + 1,
        error_class = r.error_class, error = r.error, exit_code = r.exit_code
 FROM @rows(id text, token int, run_after int, reason text, error_class text, error text, exit_code int) AS r
-WHERE run.id = r.id AND run.state = 'running' AND run.token = r.token
-RETURNING run.id, run.seq, run.reason, run.worker;
+WHERE run.id = r.id AND run.state = 'running' AND run.token = r.token;
 
 -- name: run_hold  running -> held
 -- The provider asked us to come back: no failure, and the attempt is given back.
 UPDATE run SET state = 'held', blocked = 'time', run_after = r.run_after, attempt = run.attempt - 1,
        rank = r.run_after + run.priority * 10000000, reason = r.reason, seq = run.seq + 1, error = r.error
 FROM @rows(id text, token int, run_after int, reason text, error text) AS r
-WHERE run.id = r.id AND run.state = 'running' AND run.token = r.token
-RETURNING run.id, run.seq, run.reason, run.worker;
+WHERE run.id = r.id AND run.state = 'running' AND run.token = r.token;
 
 -- name: run_release  running -> queued
 -- A shutdown: the attempt is given back.
 UPDATE run SET state = 'queued', attempt = run.attempt - 1, seq = run.seq + 1, reason = 'shutdown',
        run_after = :now
 FROM @rows(id text, token int) AS r
-WHERE run.id = r.id AND run.state = 'running' AND run.token = r.token
-RETURNING run.id, run.seq, run.reason, run.worker;
+WHERE run.id = r.id AND run.state = 'running' AND run.token = r.token;
 
 -- name: run_set_aside  running -> review
 UPDATE run SET state = 'review', seq = run.seq + 1, reason = r.reason, error = r.error
 FROM @rows(id text, token int, reason text, error text) AS r
-WHERE run.id = r.id AND run.state = 'running' AND run.token = r.token
-RETURNING run.id, run.seq, run.reason, run.worker;
+WHERE run.id = r.id AND run.state = 'running' AND run.token = r.token;
 
 -- name: run_cancel  queued | held -> cancelled
 UPDATE run SET state = 'cancelled', blocked = NULL, ended_at = :now, seq = run.seq + 1, reason = r.reason,
