@@ -15,7 +15,8 @@ from desks import until
 
 from nightporter.errors import BadInput, LostClaim
 from nightporter.outside import groups
-from nightporter.outside.processes import Ceilings, Command, Finished, NotStarted, program, run_child, scrubbed
+from nightporter.outside.commands import Ceilings, Command, program, scrubbed
+from nightporter.outside.processes import Finished, NotStarted, run_child
 
 
 def shell(script: str, cwd: Path, *, stdin: bytes = b"", timeout: float | None = None, output_limit: int = 1_000_000,
@@ -313,7 +314,8 @@ async def test_a_child_of_a_desk_killed_before_the_go_is_never_executed(tmp_path
 DESK_KILLED_AT_THE_GATE = """
 import asyncio, sys
 from pathlib import Path
-from nightporter.outside.processes import Command, run_child, scrubbed
+from nightporter.outside.commands import Command, scrubbed
+from nightporter.outside.processes import run_child
 
 async def tell(group, birth):
     print(group, birth, flush=True)

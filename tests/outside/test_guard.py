@@ -21,7 +21,8 @@ DESK = """
 import asyncio, os, sys
 from pathlib import Path
 from nightporter.outside.guard import Guard
-from nightporter.outside.processes import Command, run_child, scrubbed
+from nightporter.outside.commands import Command, scrubbed
+from nightporter.outside.processes import run_child
 
 async def tell(group, birth):
     print(group, birth, flush=True)

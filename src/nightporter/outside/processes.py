@@ -10,22 +10,19 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-import shutil
 import signal
 import subprocess
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 
-from nightporter.errors import BadInput
 from nightporter.outside import groups
+from nightporter.outside.commands import ANSWER, Command, impose
 from nightporter.outside.guard import Guard
+from nightporter.outside.pipes import Heard, Pipes
 
 GRACE = timedelta(seconds=2)
 """Between SIGTERM and SIGKILL."""
-ANSWER = "NIGHTPORTER_ANSWER_FD"
-"""The variable that names the descriptor of the answer pipe, where there is one."""
 
 _GATE = f'read -r {groups.MARK} || exit 125; export {groups.MARK}; exec "$@"'
 _GATE_NAME = "nightporter-gate"
@@ -35,63 +32,6 @@ _LAST_WORDS = timedelta(milliseconds=250)
 _WAY_OUT = timedelta(milliseconds=30)
 """Between a process's closing its outputs and its end."""
 _GONE_WITHIN = timedelta(seconds=5)
-_CHUNK = 65_536
-_INHERITED = ("PATH", "HOME", "LANG", "TZ", "TMPDIR")
-
-
-@dataclass(frozen=True, slots=True)
-class Ceilings:
-    """What the kernel lets the child and its descendants use, each; None leaves the desk's own limit."""
-
-    memory: int | None = None
-    """Bytes of address space."""
-    files: int | None = None
-    """Open descriptors."""
-    cpu: int | None = None
-    """Seconds of processor time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """What to start. `environment` is all the child sees of variables; see `scrubbed`."""
-
-    argv: tuple[str, ...]
-    """The first is an absolute path; see `program`."""
-    environment: Mapping[str, str]
-    cwd: Path
-    stdin: bytes = b""
-    timeout: timedelta | None = None
-    output_limit: int = 1_000_000
-    """Bytes kept of each stream, from its beginning."""
-    ceilings: Ceilings = Ceilings()
-    merged: bool = False
-    """Standard output goes where standard error goes, in the order written."""
-    answer_limit: int = 0
-    """Above 0: open a further pipe for the child's answer, of which so many bytes are kept; `ANSWER` names its
-    descriptor."""
-
-
-@dataclass(slots=True)
-class Heard:
-    """What came out of one pipe: the beginning, and how many bytes beyond it were dropped."""
-
-    limit: int
-    head: bytearray = field(default_factory=bytearray)
-    cut: int = 0
-
-    def take(self, chunk: bytes) -> None:
-        room = self.limit - len(self.head)
-        self.head += chunk[:room]
-        self.cut += max(0, len(chunk) - room)
-
-    @property
-    def text(self) -> str:
-        """As text; what is not UTF-8 is replaced, and a cut is said in a last line."""
-        if not self.cut:
-            return self.head.decode(errors="replace")
-        # A character torn by the cut is dropped rather than shown as damage the child never wrote.
-        whole = self.head.decode(errors="replace").removesuffix("\N{REPLACEMENT CHARACTER}")
-        return f"{whole}\n[cut here: {self.cut} more bytes]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,36 +53,6 @@ class Finished:
     def not_executed(self) -> bool:
         """The gate was opened, but the kernel did not take the program: no interpreter, or for another machine."""
         return self.code in (126, 127) and self.stderr.head.startswith(_GATE_NAME.encode() + b":")
-
-
-def scrubbed(declared: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a child: the few variables any program needs, and what was declared for this one."""
-    kept = {name: value for name, value in os.environ.items() if name in _INHERITED or name.startswith("LC_")}
-    kept.setdefault("PATH", os.defpath)
-    return {**kept, **declared}
-
-
-def program(name: str, search: str, cwd: Path) -> str:
-    """The absolute path of a program, found as a shell in `cwd` with the PATH `search` would find it.
-
-    Raises BadInput saying whether it is missing or may not be executed.
-    """
-    if "/" not in name:
-        found = shutil.which(name, path=search)
-        if found is None:
-            raise BadInput(f"the program {name!r} is not there", why=f"no folder of PATH ({search}) has it",
-                           next="install it, or write its absolute path")
-        return str(Path(found).absolute())
-    path = cwd / Path(name).expanduser()
-    if not path.is_file():
-        raise BadInput(f"the program {str(path)!r} is not there",
-                       why="it is a folder" if path.is_dir() else "there is no such file",
-                       next="correct the path, or put the file back")
-    if not os.access(path, os.X_OK):
-        raise BadInput(f"the program {str(path)!r} cannot be executed",
-                       why="the file is not marked executable for the user the desk runs as",
-                       next=f"chmod +x {path}")
-    return str(path.absolute())
 
 
 class NotStarted(Exception):
@@ -210,8 +120,7 @@ class _Child:
         self._gone = False
         self._let_go = False
         self._exited: asyncio.Future[None] = self._loop.create_future()
-        self._silent: asyncio.Future[None] = self._loop.create_future()
-        self._listening: dict[int, Heard] = {}
+        self._pipes = Pipes()
         environment = dict(command.environment)
         passed: tuple[int, ...] = ()
         heard_at, written_at = os.pipe() if command.answer_limit else (-1, -1)
@@ -240,7 +149,7 @@ class _Child:
             self._pidfd = os.pidfd_open(self.group)
             # Nobody but us takes the leader off, so it is there, dead or alive.
             self.birth = groups.birth_of(self.group) or 0
-            _limit(self.group, command.ceilings)
+            impose(self.group, command.ceilings)
         except BaseException:
             self._process.kill()
             self._process.wait()
@@ -252,23 +161,21 @@ class _Child:
         self._loop.add_reader(self._pidfd, self._has_exited)
         stdout, stderr = self._process.stdout, self._process.stderr
         assert stdout is not None
-        self._listen(stdout.fileno(), self._stderr if command.merged else self._stdout)
+        self._pipes.listen(stdout.fileno(), self._stderr if command.merged else self._stdout)
         if stderr is not None:
-            self._listen(stderr.fileno(), self._stderr)
+            self._pipes.listen(stderr.fileno(), self._stderr)
         if command.answer_limit:
-            self._listen(heard_at, self._answer)
+            self._pipes.listen(heard_at, self._answer)
         self._answer_pipe = heard_at
-        assert self._process.stdin is not None
-        self._stdin = self._process.stdin.fileno()
-        os.set_blocking(self._stdin, False)
-        self._to_say = memoryview(f"{groups.mark(self.group, self.birth)}\n".encode() + command.stdin)
+        self._first_words = f"{groups.mark(self.group, self.birth)}\n".encode() + command.stdin
 
     # -- the work ------------------------------------------------------------------------------
 
     def let_go(self) -> None:
         """Open the gate: the shell becomes the program and finds its standard input behind it."""
+        assert self._process.stdin is not None
         self._let_go = True
-        self._say()
+        self._pipes.say(self._process.stdin, self._first_words)
 
     async def ends_within(self, timeout: timedelta | None) -> bool:
         """Wait for the leader's end. False when the time is over first."""
@@ -283,8 +190,8 @@ class _Child:
             self._process.kill()
             await asyncio.wait({self._exited})
         elif not hurried:
-            if not self._silent.done():
-                await asyncio.wait({self._silent}, timeout=_LAST_WORDS.total_seconds())
+            if not self._pipes.silent.done():
+                await asyncio.wait({self._pipes.silent}, timeout=_LAST_WORDS.total_seconds())
             # What made itself a session of its own was meant to stay: only the group is ended with its leader.
             self._strays = False
             if not self._was_alone():
@@ -293,8 +200,7 @@ class _Child:
         else:
             await self._end_living()
         self._process.poll()
-        for descriptor, heard in list(self._listening.items()):
-            self._drain(descriptor, heard)
+        self._pipes.drain()
         self._gone = True
 
     def finished(self, timed_out: bool) -> Finished:
@@ -308,10 +214,8 @@ class _Child:
         if not self._gone:
             groups.end_group(self.group, self.birth, leaderless=True)
             self._process.poll()
-        for descriptor in list(self._listening):
-            self._loop.remove_reader(descriptor)
+        self._pipes.leave()
         self._loop.remove_reader(self._pidfd)
-        self._hush()
         os.close(self._pidfd)
         if self._answer_pipe >= 0:
             os.close(self._answer_pipe)
@@ -365,72 +269,7 @@ class _Child:
         if not self._exited.done():
             self._exited.set_result(None)
 
-    # -- the pipes -----------------------------------------------------------------------------
-
-    def _listen(self, descriptor: int, heard: Heard) -> None:
-        os.set_blocking(descriptor, False)
-        self._listening[descriptor] = heard
-        self._loop.add_reader(descriptor, self._hear, descriptor, heard)
-
-    def _hear(self, descriptor: int, heard: Heard) -> bool:
-        """Take one chunk. False when there is none now."""
-        try:
-            chunk = os.read(descriptor, _CHUNK)
-        except BlockingIOError:
-            return False
-        if chunk:
-            heard.take(chunk)
-            return True
-        self._loop.remove_reader(descriptor)
-        del self._listening[descriptor]
-        if not self._listening and not self._silent.done():
-            self._silent.set_result(None)
-        return False
-
-    def _drain(self, descriptor: int, heard: Heard) -> None:
-        # A daemon that left the group may write for ever: what is in the pipe now is enough.
-        for _ in range(64):
-            if not self._hear(descriptor, heard):
-                return
-
-    def _say(self) -> None:
-        """Write what is left of the standard input, as far as the pipe takes it, and close it behind the last."""
-        try:
-            while self._to_say:
-                self._to_say = self._to_say[os.write(self._stdin, self._to_say) :]
-        except BlockingIOError:
-            self._loop.add_writer(self._stdin, self._say)
-            return
-        except BrokenPipeError:
-            pass  # The child does not read its input, which is its own affair.
-        self._hush()
-
-    def _hush(self) -> None:
-        stdin = self._process.stdin
-        if stdin is not None and not stdin.closed:
-            self._loop.remove_writer(self._stdin)
-            stdin.close()
-
     def _close_pipes(self) -> None:
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             if pipe is not None:
                 pipe.close()
-
-
-def _limit(pid: int, ceilings: Ceilings) -> None:
-    """Set the kernel's limits on a child that still waits at the gate. Never raises one above the desk's own."""
-    import resource
-
-    for kind, amount in (
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_AS, ceilings.memory),
-        (resource.RLIMIT_NOFILE, ceilings.files),
-        (resource.RLIMIT_CPU, ceilings.cpu),
-    ):
-        if amount is None:
-            continue
-        _, most = resource.prlimit(pid, kind)
-        soft = amount if most == resource.RLIM_INFINITY else min(amount, most)
-        # One second more for the hard limit of processor time: SIGXCPU comes first and says what it was.
-        extra = 1 if kind == resource.RLIMIT_CPU and (most == resource.RLIM_INFINITY or soft < most) else 0
-        resource.prlimit(pid, kind, (soft, soft + extra))

@@ -6,7 +6,8 @@ import signal
 from datetime import timedelta
 
 from nightporter.errors import NightporterError
-from nightporter.outside.processes import Command, Finished, NotStarted
+from nightporter.outside.commands import Command
+from nightporter.outside.processes import Finished, NotStarted
 from nightporter.words import Ended, ErrorClass
 
 _KILLED = 128 + signal.SIGKILL

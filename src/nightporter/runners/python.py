@@ -16,9 +16,10 @@ from typing import Any
 import nightporter
 from nightporter.clock import rfc3339
 from nightporter.errors import BadInput
+from nightporter.outside.commands import Command, scrubbed
 from nightporter.outside.guard import Guard
 from nightporter.outside.options import items, mapping, need, typed, wrong
-from nightporter.outside.processes import Command, Finished, NotStarted, run_child, scrubbed
+from nightporter.outside.processes import Finished, NotStarted, run_child
 from nightporter.runners import exits
 from nightporter.runners.workplace import (
     PROCESS_KEYS,

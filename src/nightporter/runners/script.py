@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from nightporter.errors import BadInput
+from nightporter.outside.commands import Command, program, scrubbed
 from nightporter.outside.guard import Guard
 from nightporter.outside.options import mapping, need, typed, wrong
-from nightporter.outside.processes import Command, NotStarted, program, run_child, scrubbed
+from nightporter.outside.processes import NotStarted, run_child
 from nightporter.runners import exits
 from nightporter.runners.workplace import (
     PROCESS_KEYS,

@@ -11,8 +11,8 @@ from typing import Any
 
 from nightporter.errors import BadInput
 from nightporter.outside import secrets
+from nightporter.outside.commands import Ceilings
 from nightporter.outside.options import texts, typed, wrong
-from nightporter.outside.processes import Ceilings
 from nightporter.words import Work
 
 _CEILINGS = ("memory", "files", "cpu")
