@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import nightporter
 from nightporter.clock import rfc3339
 from nightporter.errors import BadInput
 from nightporter.outside.commands import Command, scrubbed
@@ -83,7 +82,7 @@ class Python:
 def _command(work: Work, scratch: Path) -> Command:
     config = work.config
     # The desk's own import path stands behind what is declared: what it can import, its functions can.
-    paths = [os.environ.get("PYTHONPATH", ""), str(Path(nightporter.__file__).parents[1])]
+    paths = [os.environ.get("PYTHONPATH", ""), str(Path(__file__).parents[2])]
     declared = {
         "PYTHONPATH": os.pathsep.join(path for path in paths if path), "PYTHONUNBUFFERED": "1",
         **work.environment, **declared_environment(config),
