@@ -68,7 +68,7 @@ def break_file(
     """Show a definition file that cannot be read: its automation keeps the last good version and does not fire.
     A file that never was good gets a row of its own. Returns the automation's id."""
     text = json.dumps(error.as_json(), ensure_ascii=False)
-    found = [row[0] for row in tx.automations_of_files() if row[3] == path]
+    found = [row[0] for row in tx.automations_at_path(path)]
     found = found or tx.automation_named(name, workspace=workspace)
     if not found:
         stand_in = _stand_in(name, workspace, default_timezone)

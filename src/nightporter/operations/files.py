@@ -49,7 +49,7 @@ def follow(store: Store, change: Change, *, default_timezone: str, now: Instant)
         return _apply(
             store, path, change.name, change.workspace, change.definition, change.error, default_timezone, now
         )
-    gone = [row for row in store.read(lambda tx: tx.automations_of_files()) if row[3] == path]
+    gone = store.read(lambda tx: tx.automations_at_path(path))
     return [line for row in gone for line in _vanish(store, row[0], row[1], path, now)]
 
 
@@ -73,7 +73,7 @@ def _apply(
 
 
 def _define(tx: Tx, definition: Definition, path: str, now: Instant) -> str:
-    owned = [row for row in tx.automations_of_files() if row[3] == path]
+    owned = tx.automations_at_path(path)
     named = tx.automation_named(definition.name, workspace=definition.workspace)
     # A file that came to be called otherwise keeps its automation; a moved file is found by the name in it.
     automation_id = named[0] if named else owned[0][0] if owned else None

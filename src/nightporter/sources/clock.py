@@ -137,6 +137,8 @@ class ClockSource:
         """Recompute slots that were armed under another release of the zone data; how many moved."""
         now = self._clock.now()
         changed = 0
+        if self._store.read(lambda tx: tx.setting("tzdata")) == TZDATA:
+            return 0
         while stale := self._store.read(lambda tx: tx.stale_zones(TZDATA, CHUNK)):
             rows: list[tuple[str, int, int | None, str]] = []
             for armed in stale:
@@ -147,6 +149,7 @@ class ClockSource:
                 changed += slot != armed.next_fire_at
                 rows.append((armed.trigger_id, armed.next_fire_at, slot, TZDATA))
             self._store.write(lambda tx, rows=rows: tx.advance(rows))  # type: ignore[misc]  # bound per turn
+        self._store.write(lambda tx: tx.put_setting("tzdata", TZDATA))
         return changed
 
     def run(self) -> None:

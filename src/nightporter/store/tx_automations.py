@@ -74,6 +74,10 @@ class AutomationTx(TxBase):
         plain = prefix.replace("%", "")  # "_" may stand for any letter: twenty rows more to choose from at worst
         return [r[0] for r in self.sql.all("automation_find_prefix", prefix=f"{plain}%")]
 
+    def automations_at_path(self, path: str) -> list[Row]:
+        """`(id, name)` of those whose definition is that file."""
+        return self.sql.all("automation_at_path", path=path)
+
     def automations_of_files(self) -> list[Row]:
         """`(id, name, state, path, definition hash, error)`."""
         return self.sql.all("automation_of_file")

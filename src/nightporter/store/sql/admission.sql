@@ -20,6 +20,7 @@ JOIN firing f ON f.trigger_id = r.trigger_id AND f.dedupe_key = r.external_id;
 -- highest cap, because no gate asks for more. Runs that a person made by hand use neither the line nor the hour.
 SELECT r.automation_id,
        (SELECT count(*) FROM (SELECT 1 FROM run WHERE run.automation_id = r.automation_id AND run.state = 'queued'
+                              AND run.state IN ('queued', 'running', 'held', 'lost')
                               AND run.source <> 'manual' LIMIT :queued_cap) AS q),
        (SELECT count(*) FROM (SELECT 1 FROM run WHERE run.automation_id = r.automation_id
                               AND run.state IN ('queued', 'running', 'held', 'lost') LIMIT :going_cap) AS g),

@@ -61,6 +61,9 @@ SELECT id FROM automation WHERE (id LIKE :prefix OR name LIKE :prefix) AND state
 -- name: automation_by_name
 SELECT id FROM automation WHERE workspace = :workspace AND name = :name AND state <> 'removed';
 
+-- name: automation_at_path
+SELECT id, name FROM automation WHERE truth = 'file' AND path = :path AND state <> 'removed' ORDER BY id;
+
 -- name: automation_of_file
 SELECT id, name, state, path, definition_hash, error FROM automation WHERE truth = 'file' AND state <> 'removed' ORDER BY id;
 

@@ -10,7 +10,7 @@ SELECT min(run_after) FROM run WHERE blocked = 'time';
 
 -- name: run_held_due
 SELECT id, token, seq, attempt FROM run WHERE blocked = 'time' AND state = 'held' AND run_after <= :now
-ORDER BY id @lock_free(run);
+ORDER BY run_after @lock_free(run);
 
 -- name: run_resume  held -> queued
 UPDATE run SET state = 'queued', blocked = NULL, seq = run.seq + 1
@@ -46,7 +46,9 @@ SELECT a.id FROM @rows(id text) AS r JOIN automation a ON a.id = r.id ORDER BY a
 SELECT a.id FROM @rows(id text) AS r JOIN automation a ON a.id = r.id ORDER BY a.id @lock(a);
 
 -- name: automation_running
-SELECT r.id, (SELECT count(*) FROM run WHERE run.automation_id = r.id AND run.state = 'running')
+-- The list of states repeats the condition of the index, which the planner does not see through otherwise.
+SELECT r.id, (SELECT count(*) FROM run WHERE run.automation_id = r.id AND run.state = 'running'
+              AND run.state IN ('queued', 'running', 'held', 'lost'))
 FROM @rows(id text) AS r;
 
 -- name: run_block
@@ -142,7 +144,8 @@ ORDER BY run.automation_id, run.rank;
 
 -- name: automation_going
 -- How many of an automation's runs are running, and how many stand in the way of a run that must go alone.
-SELECT r.id, (SELECT count(*) FROM run WHERE run.automation_id = r.id AND run.state = 'running'),
+SELECT r.id, (SELECT count(*) FROM run WHERE run.automation_id = r.id AND run.state = 'running'
+              AND run.state IN ('queued', 'running', 'held', 'lost')),
        (SELECT count(*) FROM run WHERE run.automation_id = r.id AND run.state IN ('queued', 'running', 'held', 'lost')
         AND (run.blocked IS NULL OR run.blocked <> 'overlap'))
 FROM @rows(id text) AS r;

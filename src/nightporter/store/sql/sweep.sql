@@ -91,10 +91,10 @@ DELETE FROM quarantine WHERE subject = :subject AND key = :key;
 
 -- name: pause_due
 -- Pauses with an end that has come.
-SELECT id FROM automation WHERE state = 'paused' AND state_until <= :now ORDER BY id LIMIT :room;
+SELECT id FROM automation WHERE state = 'paused' AND state_until <= :now ORDER BY state_until LIMIT :room;
 
 -- name: automation_expired
-SELECT id FROM automation WHERE state = 'active' AND expires <= :now ORDER BY id LIMIT :room;
+SELECT id FROM automation WHERE state = 'active' AND expires <= :now ORDER BY expires LIMIT :room;
 
 -- name: prune_runs
 -- Ended runs of before the bound whose deliveries have ended and that nobody still has to look at.
@@ -137,4 +137,5 @@ DELETE FROM firing WHERE id IN (
     LIMIT :room);
 
 -- name: prune_workers
-DELETE FROM worker WHERE ended_at < :before AND NOT EXISTS (SELECT 1 FROM run WHERE run.worker = worker.id);
+DELETE FROM worker WHERE ended_at < :before
+  AND NOT EXISTS (SELECT 1 FROM run WHERE run.worker = worker.id AND run.state = 'running');

@@ -37,6 +37,10 @@ CREATE TABLE automation (
     errors_in_a_row INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX automation_name ON automation (workspace, name) WHERE state <> 'removed';
+CREATE INDEX automation_called ON automation (name);
+CREATE INDEX automation_file ON automation (path) WHERE truth = 'file';
+CREATE INDEX automation_until ON automation (state_until) WHERE state_until IS NOT NULL;
+CREATE INDEX automation_expires ON automation (expires) WHERE expires IS NOT NULL;
 
 CREATE TABLE automation_version (
     automation_id TEXT NOT NULL,
@@ -165,7 +169,7 @@ CREATE TABLE run (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX run_claimable ON run (workspace, rank) WHERE state = 'queued' AND blocked IS NULL;
 CREATE INDEX run_timed ON run (run_after) WHERE blocked = 'time';
-CREATE INDEX run_behind ON run (automation_id, rank) WHERE blocked IN ('overlap', 'concurrency');
+CREATE INDEX run_behind ON run (automation_id, blocked, rank) WHERE blocked IS NOT NULL;
 CREATE INDEX run_active ON run (automation_id, state) WHERE state IN ('queued', 'running', 'held', 'lost');
 CREATE INDEX run_of_worker ON run (worker) WHERE state = 'running';
 CREATE INDEX run_of_automation ON run (automation_id, queued_at);
