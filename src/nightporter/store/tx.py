@@ -8,10 +8,11 @@ from nightporter.store.tx_automations import AutomationTx
 from nightporter.store.tx_clock import ClockTx
 from nightporter.store.tx_delivery import DeliveryTx
 from nightporter.store.tx_dispatch import DispatchTx
+from nightporter.store.tx_ledger import LedgerTx
 from nightporter.store.tx_sweep import SweepTx
 
 
-class Tx(AutomationTx, ClockTx, AdmissionTx, DispatchTx, DeliveryTx, SweepTx):
+class Tx(AutomationTx, ClockTx, AdmissionTx, DispatchTx, DeliveryTx, SweepTx, LedgerTx):
     """One transaction on either database. Lives only inside the function it was handed to."""
 
     def __init__(self, sql: Sql, dialect: str) -> None:

@@ -1,0 +1,170 @@
+"""What is wrong with this desk, why, and what to do: the ledger's part and the machine's. Reads only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from nightporter.clock import MINUTE, SECOND, Instant
+from nightporter.ledger.home import Finding, Home, home_findings, program_findings
+from nightporter.ledger.moments import lasting, spoken
+from nightporter.ledger.status import (
+    WorkerLine,
+    desk_looks,
+    evaluated_at,
+    high_water,
+    stop_of,
+    worker_lines,
+)
+from nightporter.store import Tx
+from nightporter.words import Definition
+
+NAMED = 20
+"""Rows of one kind that are named one by one."""
+QUEUED_LONG = 10 * MINUTE
+RUNNING_LONG = 30 * MINUTE
+OVERDUE = MINUTE
+CLOCK_BACK = 5 * SECOND
+_DEFINITIONS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Checkup:
+    """What a look at everything found."""
+
+    findings: tuple[Finding, ...]
+    checked: tuple[str, ...]
+    """What was looked at."""
+
+    @property
+    def healthy(self) -> bool:
+        """Nothing that a person has to do something about."""
+        return not any(f.severity in ("error", "warning") for f in self.findings)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "healthy": self.healthy, "items": [f.as_json() for f in self.findings], "checked": list(self.checked),
+            "next_cursor": None,
+        }
+
+
+Check = Callable[[Tx, tuple[WorkerLine, ...], Instant], Iterator[Finding]]
+
+
+def doctor(tx: Tx, now: Instant, *, home: Home | None = None, host: str = "", mounts: str | None = None) -> Checkup:
+    """Look at everything. `home` and `host` are this machine's; without a home its folders are not looked at."""
+    workers = worker_lines(tx, host)
+    found = [finding for check in CHECKS.values() for finding in check(tx, workers, now)]
+    checked = list(CHECKS)
+    if home is not None:
+        found += home_findings(home, mounts=mounts)
+        checked.append("folders")
+    order = {"error": 0, "warning": 1, "note": 2}
+    return Checkup(tuple(sorted(found, key=lambda f: order[f.severity])), tuple(checked))
+
+
+def _store(tx: Tx, workers: tuple[WorkerLine, ...], now: Instant) -> Iterator[Finding]:
+    said = tx.check_store()
+    if said != "ok":
+        yield Finding("store_damaged", "error", "the store is damaged", said,
+                      "keep the file, and restore the latest backup beside it")
+
+
+def _clock(tx: Tx, workers: tuple[WorkerLine, ...], now: Instant) -> Iterator[Finding]:
+    mark = high_water(tx)
+    if mark is not None and now < mark - CLOCK_BACK:
+        yield Finding("clock_behind", "error", f"the clock of this machine is {lasting(mark - now)} behind",
+                      f"the desk has already seen {spoken(mark, 'UTC')}", "set the clock; slots fire when it is right")
+
+
+def _desk(tx: Tx, workers: tuple[WorkerLine, ...], now: Instant) -> Iterator[Finding]:
+    for worker in workers:
+        if worker.alive is False:
+            yield Finding("dead_worker", "note", f"the {worker.role} of process {worker.pid} died without leaving", "",
+                          "the next desk to start, or the sweep, takes back what it held", worker.id)
+    stop = stop_of(tx)
+    if stop is not None:
+        when = f" at {spoken(stop.at, 'UTC')}" if stop.at is not None else ""
+        yield Finding("stopped", "warning", f"the whole desk was stopped by {stop.by or 'somebody'}{when}", stop.reason,
+                      "nightporter stop --lift")
+    armed, _ = tx.read_armed()
+    looks = desk_looks(tx, workers, now)
+    if armed and not looks:
+        seen = evaluated_at(tx)
+        yield Finding(
+            "no_desk", "warning", f"no desk is running, and {armed} trigger(s) are waiting for their time",
+            f"what is due was last looked at {lasting(now - seen)} ago" if seen is not None
+            else "nobody has looked at what is due yet",
+            "nightporter up",
+        )
+    overdue, earliest = tx.read_overdue(Instant(now - OVERDUE))
+    if overdue and earliest is not None:
+        yield Finding(
+            "slot_in_the_past", "error" if looks else "warning",
+            f"{overdue} slot(s) have come and are not answered, the earliest {lasting(now - earliest)} ago",
+            "the desk that runs does not answer what is due" if looks else "no desk is running to answer them",
+            "restart the desk, and see its log" if looks else "nightporter up",
+        )
+
+
+def _definitions(tx: Tx, workers: tuple[WorkerLine, ...], now: Instant) -> Iterator[Finding]:
+    for _, name, path, text, _ in tx.read_broken(NAMED):
+        error = _json(text)
+        place = f"{error.get('path') or path}:{error.get('line', 0)}:{error.get('column', 0)}"
+        yield Finding(
+            "config_error", "error", f"the definition of {name} has an error at {place}: {error.get('what')}",
+            str(error.get("why") or ""), str(error.get("next") or "mend the file; it is read again by itself"), name,
+        )
+    for subject, key, error_text, _ in tx.read_quarantine(NAMED):
+        yield Finding("quarantined", "error", f"{subject} {key} cannot be read and was taken out of the loop",
+                      error_text, "mend its definition: saving it again puts it back", key)
+    for name, text in tx.read_definitions(_DEFINITIONS):
+        try:
+            definition = Definition.from_json(text)
+        except (ValueError, KeyError, TypeError) as problem:
+            yield Finding("unreadable_definition", "error", f"the stored definition of {name} cannot be read",
+                          f"{type(problem).__name__}: {problem}", "define it again", name)
+            continue
+        if definition.target.kind == "script":
+            yield from program_findings(name, definition.target.config)
+
+
+def _runs(tx: Tx, workers: tuple[WorkerLine, ...], now: Instant) -> Iterator[Finding]:
+    for run, name, blocked, queued_at in tx.read_queued_long(Instant(now - QUEUED_LONG), NAMED):
+        wait = {"overlap": "the run before it is still going", "concurrency": "its ceiling of running runs is reached"}
+        yield Finding("stale_queued", "warning", f"{run} of {name} has been queued for {lasting(now - queued_at)}",
+                      wait.get(blocked, "no worker has taken it"), f"nightporter explain {run}", run)
+    for run, name, attempt_at in tx.read_running_long(Instant(now - RUNNING_LONG), NAMED):
+        yield Finding("stale_running", "warning", f"{run} of {name} has been running for {lasting(now - attempt_at)}",
+                      "", f"nightporter cancel {run}, if it should not", run)
+    for run, name, _ in tx.read_reviews(NAMED):
+        yield Finding("review", "warning", f"{run} of {name} may have acted, and waits for your decision",
+                      "its worker went away while it ran", f"nightporter review {run} retry, or dismiss", run)
+    unseen, since = tx.read_unread_dead()
+    if unseen and since is not None:
+        yield Finding("dead_letters", "warning", f"{unseen} dead letter(s) that nobody has seen",
+                      f"the oldest is {lasting(now - since)} old", "nightporter inbox, then nightporter dead")
+
+
+def _deliveries(tx: Tx, workers: tuple[WorkerLine, ...], now: Instant) -> Iterator[Finding]:
+    for _, run, name, destination, state, error, _ in tx.read_failed_deliveries(NAMED):
+        said = "was not delivered" if state == "given_up" else "may not have been delivered"
+        yield Finding("delivery_failed", "warning", f"the result of {run} ({name}) {said} to {destination}", error,
+                      f"nightporter deliver {run} sends it again; the work is not repeated", run)
+
+
+def _json(text: str) -> dict[str, Any]:
+    try:
+        read = json.loads(text)
+    except ValueError:  # not ours: it is shown as it stands
+        read = None
+    return read if isinstance(read, dict) else {"what": text}
+
+
+CHECKS: dict[str, Check] = {
+    "store": _store, "clock": _clock, "desk": _desk, "definitions": _definitions, "runs": _runs,
+    "deliveries": _deliveries,
+}
+"""What is looked at in the ledger, by name, in the order of the report."""

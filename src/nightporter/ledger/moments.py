@@ -1,0 +1,72 @@
+"""Instants and durations as people and programs read them."""
+
+from __future__ import annotations
+
+from nightporter.clock import SECOND, Instant, moment, rfc3339
+from nightporter.errors import BadSchedule
+from nightporter.rules.schedule import next_due, parse
+from nightporter.rules.zones import zone
+
+_LONG_AGO = Instant(-62_000_000_000 * SECOND)
+
+
+def local(at: Instant | None, timezone: str) -> str | None:
+    """RFC 3339 with the offset of a zone: `2026-03-27T09:00:00+01:00`. None stays None."""
+    if at is None:
+        return None
+    try:
+        return moment(at).astimezone(zone(timezone)).isoformat()
+    except BadSchedule:  # a zone that a newer release has dropped: the instant is still true
+        return rfc3339(at)
+
+
+def spoken(at: Instant, timezone: str) -> str:
+    """`2026-03-27 09:00 Europe/Berlin`, with seconds only where there are any."""
+    try:
+        there = moment(at).astimezone(zone(timezone))
+    except BadSchedule:
+        there, timezone = moment(at), "UTC"
+    seconds = there.second or there.microsecond
+    return f"{there:%Y-%m-%d %H:%M:%S} {timezone}" if seconds else f"{there:%Y-%m-%d %H:%M} {timezone}"
+
+
+def seconds(duration: int | None) -> float | None:
+    """Microseconds as seconds."""
+    return None if duration is None else duration / SECOND
+
+
+def lasting(duration: int) -> str:
+    """A length of time in words, as exact as it is worth: `40 ms`, `3.2 s`, `5 min 12 s`, `2 h 3 min`, `4 d 6 h`."""
+    whole = abs(duration)
+    if whole < SECOND:
+        return f"{whole / 1000:.0f} ms"
+    if whole < 60 * SECOND:
+        return f"{whole / SECOND:.1f} s".replace(".0 s", " s")
+    minutes, rest = divmod(round(whole / SECOND), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    days, hours = divmod(hours, 24)
+    return f"{days} d {hours} h" if hours else f"{days} d"
+
+
+def asked_moment(text: str, timezone: str, now: Instant) -> Instant:
+    """The instant somebody means: `2026-11-03T07:30`, in the zone unless it has an offset, or `07:30`, the last one
+    that has come. Raises BadSchedule."""
+    written = text.strip()
+    if len(written) <= 5 and ":" in written:
+        hour, _, minute = written.partition(":")
+        if hour.isdigit() and minute.isdigit() and int(hour) < 24 and int(minute) < 60:
+            daily = parse("cron", f"{int(minute)} {int(hour)} * * *", timezone)
+            yesterday = next_due(daily, Instant(now - 25 * 3600 * SECOND))
+            latest = yesterday
+            while latest is not None and (later := next_due(daily, latest)) is not None and later <= now:
+                latest = later
+            if latest is not None:
+                return latest
+    found = next_due(parse("at", written, timezone), _LONG_AGO)
+    if found is None:
+        raise BadSchedule(f"{written!r} is out of reach", next="write an instant like 2026-11-03T07:30")
+    return found

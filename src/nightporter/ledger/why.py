@@ -1,0 +1,102 @@
+"""Reasons in words: the sentence of each, the figures behind it, and what a person can do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from nightporter.ledger.lines import reason_sentence
+from nightporter.ledger.pages import plain
+from nightporter.words import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why, and what it is about."""
+
+    kind: str
+    """automation | run | firing"""
+    id: str
+    automation: str
+    text: str
+    verdict: str | None = None
+    reason: str | None = None
+    run_id: str | None = None
+    firing_id: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return plain(self)
+
+
+def clause(sentence: str) -> str:
+    """A sentence as part of another one: small first letter, no full stop."""
+    text = sentence.strip().rstrip(".")
+    return text[:1].lower() + text[1:] if text[1:2].islower() or text[1:2] == " " else text
+
+
+def because(code: str | None, detail: str = "") -> str:
+    """A stored reason as a clause, with the figures behind it in brackets."""
+    figures = " ".join(detail.split())
+    said = clause(reason_sentence(code))
+    if not said:
+        return figures
+    return f"{said} ({figures})" if figures else said
+
+
+def remedy(code: str | None, *, name: str, run: str | None = None) -> str:
+    """What to do about it, in a sentence; empty where there is nothing to do."""
+    try:
+        reason = Reason(code or "")
+    except ValueError:  # none, or one of another release, whose remedy nobody here knows
+        return ""
+    match reason:
+        case Reason.DISABLED:
+            return "`enabled: true` at that trigger in its definition lets it fire."
+        case Reason.PAUSED:
+            return f"`nightporter enable {name}` lets it run again."
+        case Reason.STOPPED:
+            return ""  # its sentence says how to lift it
+        case Reason.EXPIRED:
+            return "A later `expires` in its definition renews it."
+        case Reason.DELETED:
+            return ""
+        case Reason.QUEUE_FULL:
+            return "`limits: {queued: ...}` sets how many may wait."
+        case Reason.OVERLAP:
+            return "`overlap: queue` would let it wait its turn instead."
+        case Reason.COOLDOWN:
+            return f"`nightporter run {name}` is not held back by it."
+        case Reason.HOURLY_CEILING:
+            return f"`limits: {{per_hour: ...}}` sets it; `nightporter run {name}` is not held back by it."
+        case Reason.CONCURRENCY_CEILING:
+            return "`limits: {concurrent: ...}` sets how many."
+        case Reason.MISSED_POLICY:
+            return f"`nightporter run {name}` runs it now."
+        case Reason.SUPPRESSED_DUPLICATE:
+            return ""
+        case Reason.PAYLOAD_TOO_LARGE:
+            return "Send where the data is instead of the data."
+        case Reason.UNREADABLE:
+            return "`nightporter doctor` names what cannot be read."
+        case Reason.NO_OP:
+            return ""
+        case Reason.NONZERO_EXIT | Reason.EXCEPTION | Reason.TIMEOUT:
+            return f"`nightporter logs {run}` shows what it printed." if run else ""
+        case Reason.CONFIGURATION:
+            return f"`nightporter show {name}` shows how it is configured."
+        case Reason.PERMISSION_DENIED:
+            return f"`nightporter show {name}` shows what it may reach."
+        case Reason.PROVIDER_UNAVAILABLE:
+            return ""
+        case Reason.WORKER_LOST | Reason.SHUTDOWN:
+            return ""
+        case Reason.CANCELLED_BY | Reason.SUPERSEDED | Reason.DISMISSED:
+            return ""
+        case Reason.REJECTED_BY_RECEIVER | Reason.GAVE_UP:
+            return f"`nightporter deliver {run}` sends it again; the work is not repeated." if run else ""
+        case Reason.UNREACHABLE:
+            return ""
+        case Reason.UNVERIFIED:
+            return ""
+        case _:
+            assert_never(reason)
