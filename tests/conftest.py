@@ -25,7 +25,7 @@ def databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Databases]:
     """The PostgreSQL server. That it cannot start is an error, never a skip."""
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")
     base = tmp_path_factory.getbasetemp()
-    with shared_server((base.parent if worker else base) / "postgres", worker or "only", START) as server:
+    with shared_server(base.parent if worker else base, worker or "only", START) as server:
         yield server
 
 

