@@ -68,7 +68,7 @@ class _Batch:
         self.triggers = self.tx.trigger_facts(ids)
         if unknown := ids - self.triggers.keys():
             raise NotFound(f"no trigger is called {min(unknown)}", next="`nightporter list` shows what there is")
-        self.told = self.tx.recall({(f.trigger_id, f.external_id) for f in firings})
+        self.told = self.tx.recall({(f.trigger_id, f.external_id) for f in firings if not _is_drawn(f)})
         self.stopped = self.tx.stopped()
         asking = [self.triggers[f.trigger_id] for f in firings if isinstance(f, Firing)]
         queued, going, hour = caps([t.policy for t in asking if t.kind != "manual"])
@@ -114,7 +114,10 @@ class _Batch:
         if blocked and trigger.policy.overlap is Overlap.REPLACE and not self._supersede(trigger, run_id):
             blocked = None
         self._queue(firing, trigger, firing_id, run_id, blocked)
-        self.loads[trigger.automation_id] = load.with_one_more(run_id, manual=trigger.kind == "manual", now=self.now)
+        if self.loads:  # otherwise no gate of this batch counts anything
+            self.loads[trigger.automation_id] = load.with_one_more(
+                run_id, manual=trigger.kind == "manual", now=self.now
+            )
         return self._line(firing, trigger, firing_id, Verdict.ADMITTED, None, run_id, "")
 
     @staticmethod
@@ -164,7 +167,7 @@ class _Batch:
             span = (firing.slot_from, firing.slot_to, firing.count, int(firing.exact))
         else:
             scheduled_for, sender, root, depth = firing.scheduled_for, firing.sender, firing.root, firing.depth
-        keeps = verdict is not Verdict.REPEATED and (
+        keeps = verdict is not Verdict.REPEATED and not _is_drawn(firing) and (
             trigger.kind == "clock" or reason is None or reason not in ASKS_AGAIN
         )
         self.lines.append((
@@ -189,3 +192,7 @@ class _Batch:
         if self.runs:
             self.tx.kick("queued")
         self.runs, self.lines, self.payloads, self.counts = [], [], [], {}
+
+
+def _is_drawn(firing: Firing | Settled) -> bool:
+    return isinstance(firing, Firing) and firing.drawn

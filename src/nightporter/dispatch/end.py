@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import blake2b
 
 from nightporter.clock import MINUTE, Instant, moment
 from nightporter.dispatch.claim import Claimed, Runners, started_key
@@ -153,8 +154,9 @@ def conclude(tx: Tx, finals: Sequence[Final], *, now: Instant) -> None:
     inbox: list[tuple[object, ...]] = []
     for f in finals:
         for destination in destinations_for(f.definition, f.outcome) if f.definition else []:
-            delivery = derived_id("del", now, f.run_id, destination.name)
-            event = derived_id("evt", now, f.run_id, destination.name)
+            # The run's own time prefix and hash, and the destination's: one delivery a run and destination.
+            tail = f"{f.run_id[4:]}{_mark(destination.name)}"
+            delivery, event = f"del_{tail}", f"evt_{tail}"
             at_once = destination.kind in ("announce", "silent")
             evidence = ""
             if destination.kind == "announce":
@@ -228,6 +230,11 @@ def _roll_up(tx: Tx, finals: Sequence[Final], now: Instant) -> None:
 def _month(quarter_hour: int, timezone: str) -> str:
     # No zone changes its offset within a quarter of an hour, so a month turns on one.
     return f"{moment(Instant(quarter_hour * 15 * MINUTE)).astimezone(zone(timezone)):%Y-%m}"
+
+
+@lru_cache(maxsize=1024)
+def _mark(destination: str) -> str:
+    return blake2b(destination.encode(), digest_size=3).hexdigest()
 
 
 def _owner(final: Final) -> str:

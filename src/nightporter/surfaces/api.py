@@ -194,7 +194,7 @@ class Porter:
         BadInput.
         """
         return await self.engine.fire(Firing(
-            await self._trigger_id(name, trigger), external_id or uuid4().hex, text=text,
+            await self._trigger_id(name, trigger), external_id or uuid4().hex, text=text, drawn=external_id is None,
             payload=None if payload is None else operations.as_payload(payload), sender="code",
         ))
 

@@ -33,6 +33,8 @@ class Firing:
     depth: int = 0
     replay_of: RunId | None = None
     """The run this firing asks to do again."""
+    drawn: bool = False
+    """The sender named no external id and the door drew one: nobody can tell it twice, so it is not remembered."""
 
 
 @dataclass(frozen=True, slots=True)
