@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, assert_never
 
-import structlog
-
+from nightporter import logs
 from nightporter.clock import Clock, Instant, micros, rfc3339
 from nightporter.errors import StoreError
 from nightporter.rules.retry import DELIVERY_TRIES, delivery_delay, draw, jittered
@@ -40,7 +39,7 @@ from nightporter.words import (
     derived_id,
 )
 
-log = structlog.get_logger(__name__)
+log = logs.get(__name__)
 
 Destinations = Mapping[str, DestinationPort]
 
@@ -176,8 +175,9 @@ def body_of(row: tuple[Any, ...], automation: str) -> dict[str, Any]:
         "data": {
             "run": run, "automation": automation, "automation_id": automation_id, "trigger": source, "state": state,
             "outcome": outcome, "reason": reason, "text": text or "",
-            "data": None if data is None else json.loads(data), "error": error, "exit_code": exit_code, "attempt": attempt, "scheduled_for": rfc3339(scheduled_for),
-            "queued_at": rfc3339(queued_at), "started_at": rfc3339(started_at), "ended_at": rfc3339(ended_at),
+            "data": None if data is None else json.loads(data), "error": error, "exit_code": exit_code,
+            "attempt": attempt, "scheduled_for": rfc3339(scheduled_for), "queued_at": rfc3339(queued_at),
+            "started_at": rfc3339(started_at), "ended_at": rfc3339(ended_at),
             "ran_late": bool(ran_late),
         },
     }
@@ -305,6 +305,11 @@ class Courier:
         return record(tx, tried, self._destinations, now=self._clock.now())
 
     def _recorded_on_writer(self, answered: Answered[Tried, bool]) -> None:
+        for tried, current, error in answered:
+            if error is None and current:
+                log.info("delivery.tried", automation=tried.taken.parcel.automation, run=tried.taken.parcel.run_id,
+                         to=tried.taken.lane, result=str(tried.sent.receipt), evidence=tried.sent.evidence,
+                         error=tried.sent.error)
         failed = [(tried, error) for tried, _, error in answered if error is not None]
         self._loop.call_soon_threadsafe(self._recorded, len(answered) - len(failed), failed)
 

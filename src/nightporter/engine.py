@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 from uuid import uuid4
 
-import structlog
-
 from nightporter import destinations as destination_kinds
+from nightporter import logs
 from nightporter import runners as runner_kinds
 from nightporter.admission import admit
 from nightporter.clock import Clock, Kick, SystemClock
@@ -42,7 +41,7 @@ from nightporter.sweep import Leases, Recovered, prune, take_from_dead
 from nightporter.words import Answer, Firing, RunId, derived_id
 
 T = TypeVar("T")
-log = structlog.get_logger(__name__)
+log = logs.get(__name__)
 
 Role = Literal["desk", "worker", "command"]
 
@@ -80,8 +79,6 @@ class Engine:
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     only: RunId | None = None
     watch_files: bool = True
-    synced: Callable[[Synced], None] = lambda _: None
-    """Told one line for each definition file that came, changed, broke or went."""
 
     # -- start ------------------------------------------------------------------------------------------------
 
@@ -173,7 +170,7 @@ class Engine:
         folder = definitions_of(self.config)
         found = scan(folder, default_timezone=self.config.timezone, now=self.clock.now())
         for line in load(self.store, found, default_timezone=self.config.timezone, now=self.clock.now()):
-            self.synced(line)
+            _tell_synced(line)
         self._watcher = Watcher(folder, found, default_timezone=self.config.timezone)
 
     def _start_sources(self) -> None:
@@ -299,7 +296,7 @@ class Engine:
     def _follow_files(self, watcher: Watcher) -> None:
         for change in watcher.tick(self.clock.monotonic(), self.clock.now()):
             for line in follow(self.store, change, default_timezone=self.config.timezone, now=self.clock.now()):
-                self.synced(line)
+                _tell_synced(line)
 
     async def _keep(self) -> None:
         """Renew the lease, and now and then sweep."""
@@ -386,6 +383,11 @@ def _told(work: Callable[[], None]) -> None:
         work()
     except StoreError as error:
         log.error("desk.store_failed", error=str(error))
+
+
+def _tell_synced(line: Synced) -> None:
+    tell = log.warning if line.error else log.info
+    tell(f"definition.{line.change}", automation=line.name, path=line.path, error=line.error)
 
 
 def _report(line: str) -> None:

@@ -15,18 +15,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-import structlog
-
+from nightporter import logs
 from nightporter.clock import Clock, Instant, micros
 from nightporter.delivery import Destinations
 from nightporter.delivery import recover as recover_deliveries
 from nightporter.dispatch import Definitions, Runners
 from nightporter.dispatch import recover as recover_runs
 from nightporter.outside.groups import end_group
-from nightporter.store.locks import is_free
 from nightporter.store import Store, Tx
+from nightporter.store.locks import is_free
 
-log = structlog.get_logger(__name__)
+log = logs.get(__name__)
 
 PRUNE_CHUNK = 200
 

@@ -7,15 +7,15 @@ gathered with others into the next. Nothing here holds a fact that is not in the
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
 import socket
 import threading
 from dataclasses import replace
 from pathlib import Path
 
-import structlog
-
-from nightporter.clock import Clock
+from nightporter import logs
+from nightporter.clock import SECOND, Clock
 from nightporter.dispatch.claim import Claimed, Definitions, Runners, claim
 from nightporter.dispatch.desk import WorkerDesk
 from nightporter.dispatch.end import Attempt, Result, end
@@ -24,7 +24,7 @@ from nightporter.store import Store, Tx
 from nightporter.store.gather import Answered, Gather
 from nightporter.words import Ended, Ending, ErrorClass, QuickRunner, Reason, RunId, Runner
 
-log = structlog.get_logger(__name__)
+log = logs.get(__name__)
 
 GRACE = 5.0
 """Seconds a runner that kills its own children gets beyond the timeout before its task is cancelled."""
@@ -106,6 +106,8 @@ class Flight:
     def _launch(self, claimed: list[Claimed]) -> None:
         self._unwritten += len(claimed)
         self._idle.clear()
+        if log.isEnabledFor(logging.INFO):
+            _tell_started(claimed)
         for one in claimed:
             runner = self._runners.get(one.work.kind)
             if one.definition is None:
@@ -172,6 +174,8 @@ class Flight:
         for attempt, result, error in answered:
             if error is None and result is None:
                 log.warning("dispatch.lost_claim", run=attempt.claimed.work.run_id, token=attempt.claimed.work.token)
+        if log.isEnabledFor(logging.INFO):
+            _tell_ended([(attempt, result) for attempt, result, _ in answered if result is not None])
         failed = [(attempt, error) for attempt, _, error in answered if error is not None]
         self._loop.call_soon_threadsafe(self._ended, len(answered) - len(failed), failed)
 
@@ -211,6 +215,23 @@ class Flight:
         for task in list(self._tasks.values()):
             task.cancel()
         await self._idle.wait()
+
+
+def _tell_started(claimed: list[Claimed]) -> None:
+    for one in claimed:
+        work = one.work
+        late = None if work.scheduled_for is None or work.started_at is None else work.started_at - work.scheduled_for
+        log.info("run.started", automation=work.automation, trigger=work.trigger_id.rpartition("/")[2],
+                 run=work.run_id, attempt=work.attempt if work.attempt > 1 else None,
+                 after_slot=None if late is None else f"{late / SECOND:.3f}s")
+
+
+def _tell_ended(ended: list[tuple[Attempt, Result]]) -> None:
+    for attempt, result in ended:
+        assert result is not None
+        log.info("run.ended", automation=attempt.claimed.work.automation, run=attempt.claimed.work.run_id,
+                 state=str(result.state), reason=None if result.reason is None else str(result.reason),
+                 outcome=None if result.outcome is None else str(result.outcome), error=result.error)
 
 
 def _quickly(runner: Runner | QuickRunner, claimed: Claimed) -> Ended:

@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import structlog
-
+from nightporter import logs
 from nightporter.admission import admit
 from nightporter.clock import SECOND, Clock, Instant, Kick, rfc3339
 from nightporter.errors import NightporterError, StoreError
@@ -26,7 +25,7 @@ from nightporter.store import Store, Tx
 from nightporter.store.tx_clock import Armed, schedule_from
 from nightporter.words import Answer, Firing, Reason, Schedule, Settled, TriggerId, Verdict
 
-log = structlog.get_logger(__name__)
+log = logs.get(__name__)
 
 NOT_MISSED = 120 * SECOND
 """A slot answered this late or less is merely late."""

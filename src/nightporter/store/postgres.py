@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import psycopg
-import structlog
 from psycopg import errors as pg
 from psycopg_pool import ConnectionPool
 
+from nightporter import logs
 from nightporter.errors import BadInput, StoreCorrupt, StoreError, StoreLocked, StoreUnwritable
 from nightporter.store.kicks import Kicks, Listener
 from nightporter.store.migrate import migrate
@@ -28,7 +28,7 @@ from nightporter.store.tx import Tx
 from nightporter.store.writer import Writer
 
 T = TypeVar("T")
-log = structlog.get_logger(__name__)
+log = logs.get(__name__)
 
 CHANNEL = "nightporter"
 _OPTIONS = "-c synchronous_commit=on -c idle_in_transaction_session_timeout=60000 -c timezone=UTC -c jit=off"

@@ -20,13 +20,12 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-import structlog
-
+from nightporter import logs
 from nightporter.errors import StoreError
 from nightporter.store.tx import Tx
 
 T = TypeVar("T")
-log = structlog.get_logger(__name__)
+log = logs.get(__name__)
 
 
 class Transactions(Protocol):
