@@ -233,6 +233,10 @@ class Courier:
         """Deliveries taken whose try is not yet written."""
         return self._air
 
+    async def idle(self) -> None:
+        """Wait until nothing is in the air."""
+        await self._idle.wait()
+
     def look(self) -> None:
         """Take what is due; called by the worker's loop and by kicks."""
         if self._taking and self._free > 0:

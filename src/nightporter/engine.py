@@ -43,7 +43,7 @@ from nightporter.words import Answer, Firing, RunId, derived_id
 T = TypeVar("T")
 log = logs.get(__name__)
 
-Role = Literal["desk", "worker", "command"]
+Role = Literal["desk", "worker", "command", "tick"]
 
 POLL_SECONDS = 1.0
 WATCH_SECONDS = 0.25
@@ -70,7 +70,7 @@ class Engine:
     """One process's share of the desk.
 
     `role`: a desk runs the sources when it leads and dispatches and delivers in any case; a worker only dispatches
-    and delivers; a command executes the one run that `only` names.
+    and delivers; a command executes the one run that `only` names; a tick answers what is due once, by `one_pass`.
     """
 
     config: Config
@@ -115,7 +115,7 @@ class Engine:
         self._clock_source = ClockSource(self.store, self.clock, self._kick)
         await self._join()
         recovered = await asyncio.to_thread(self._recover)
-        if self.role == "desk":
+        if self.role in ("desk", "tick"):
             await asyncio.to_thread(self._lead)
         await asyncio.to_thread(self.store.write, self._upkeep)
         if recovered.workers and self.role == "desk":
@@ -126,7 +126,7 @@ class Engine:
         self._start_work()
         self._stop_listening.append(self.store.kicks.listen(self._rung))
         self._stop_listening.append(self.store.kicks.listen(self._rung_from_elsewhere, foreign=True))
-        if self._leading:
+        if self._leading and self.role == "desk":
             self._start_sources()
         self._tasks = [self._loop.create_task(self._poll()), self._loop.create_task(self._keep())]
         if self.watch_files and self.role == "desk":
@@ -209,6 +209,23 @@ class Engine:
             yield self
         finally:
             await self.stop()
+
+    async def one_pass(self) -> None:
+        """Answer what is due, run and deliver it, and return when nothing is left to do just now."""
+        if self._leading:
+            while await asyncio.to_thread(self._clock_source.tick):
+                pass
+        while True:
+            self.flight.look()
+            self.courier.look()
+            await self.write(lambda _: None)  # the looks before it are done
+            await asyncio.sleep(0)
+            await self.flight.idle()
+            await self.courier.idle()
+            if self.only is None and await self.read(lambda tx: not tx.stopped() and tx.work_waiting(self.clock.now())):
+                continue
+            if not self.flight.in_the_air and not self.courier.in_the_air:
+                return
 
     # -- what others ask ----------------------------------------------------------------------------------------
 

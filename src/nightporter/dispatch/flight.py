@@ -65,6 +65,10 @@ class Flight:
         """Runs claimed whose ending is not yet written."""
         return self._unwritten
 
+    async def idle(self) -> None:
+        """Wait until nothing is in the air."""
+        await self._idle.wait()
+
     # -- claiming ----------------------------------------------------------------------------------------------
 
     def look(self) -> None:

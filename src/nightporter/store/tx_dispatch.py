@@ -22,6 +22,11 @@ class DispatchTx(TxBase):
         row = self.sql.one("run_timed_next")
         return None if row is None else row[0]
 
+    def work_waiting(self, now: Instant) -> bool:
+        """Whether anything could be claimed or delivered just now."""
+        row = self.sql.one("work_waiting", now=now)
+        return row is not None and bool(row[0])
+
     def held_due(self, now: Instant) -> list[str]:
         return [r[0] for r in self.sql.all("run_held_due", now=now)]
 

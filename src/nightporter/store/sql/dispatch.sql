@@ -8,6 +8,12 @@ WHERE blocked = 'time' AND state = 'queued' AND run_after <= :now;
 -- name: run_timed_next
 SELECT min(run_after) FROM run WHERE blocked = 'time';
 
+-- name: work_waiting
+-- Whether anything could be claimed or delivered just now.
+SELECT EXISTS (SELECT 1 FROM run WHERE state = 'queued' AND blocked IS NULL)
+    OR EXISTS (SELECT 1 FROM run WHERE blocked = 'time' AND run_after <= :now)
+    OR EXISTS (SELECT 1 FROM delivery WHERE state = 'pending' AND next_try_at <= :now);
+
 -- name: run_held_due
 SELECT id, token, seq, attempt FROM run WHERE blocked = 'time' AND state = 'held' AND run_after <= :now
 ORDER BY run_after @lock_free(run);

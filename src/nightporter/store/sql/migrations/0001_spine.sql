@@ -275,7 +275,7 @@ CREATE INDEX inbox_unread ON inbox (created_at) WHERE read_at IS NULL;
 
 CREATE TABLE worker (
     id TEXT NOT NULL PRIMARY KEY,
-    role TEXT NOT NULL,                        -- desk | worker | command
+    role TEXT NOT NULL,                        -- desk | worker | command | tick
     host TEXT NOT NULL,
     pid INTEGER NOT NULL,
     beat INTEGER NOT NULL,                     -- the lease: a counter it raises
