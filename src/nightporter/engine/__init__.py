@@ -26,15 +26,16 @@ from nightporter import runners as runner_kinds
 from nightporter.admission import admit
 from nightporter.clock import Clock, Kick, SystemClock
 from nightporter.config import Config
-from nightporter.definitions import Watcher, definition_folder, scan
 from nightporter.delivery import Courier, Destinations
 from nightporter.dispatch import Definitions, Flight, Runners, durable
+from nightporter.engine.files import DefinitionFiles
+from nightporter.engine.places import definitions_of, store_of
 from nightporter.errors import NightporterError, StoreError
-from nightporter.operations import Synced, follow, load, upkeep
+from nightporter.operations import upkeep
 from nightporter.outside.guard import Guard
 from nightporter.outside.http import Web
 from nightporter.sources.clock import ClockSource
-from nightporter.store import Store, Tx, open_store
+from nightporter.store import Store, Tx
 from nightporter.store.gather import Answered, Gather
 from nightporter.store.locks import FileLock
 from nightporter.sweep import Leases, Recovered, prune, take_from_dead
@@ -48,21 +49,6 @@ Role = Literal["desk", "worker", "command", "tick"]
 POLL_SECONDS = 1.0
 WATCH_SECONDS = 0.25
 DELIVERY_DRAIN = 5.0
-
-
-def store_of(config: Config, clock: Clock) -> Store:
-    """The store that a Config names, opened and migrated. Raises StoreError and its kind."""
-    return open_store(
-        config.store, now=clock.now(), patience=config.patience.total_seconds(), kick_folder=config.state / "kicks"
-    )
-
-
-def definitions_of(config: Config, environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> Path:
-    """The folder of definition files. Raises BadInput when what was asked for is a file."""
-    environ = dict(os.environ if environ is None else environ)
-    if config.home is not None:
-        environ["NIGHTPORTER_HOME"] = str(config.home)
-    return definition_folder(config.definitions, environ, cwd or Path.cwd())
 
 
 @dataclass
@@ -89,9 +75,9 @@ class Engine:
         self._stop_listening: list[Callable[[], None]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._thread: threading.Thread | None = None
-        self._watcher: Watcher | None = None
         self._leading = False
         self.store: Store = await asyncio.to_thread(store_of, self.config, self.clock)
+        self._files = DefinitionFiles(self.store, self.config, self.clock)
         self._guard = Guard()
         self._web = Web()
         try:
@@ -162,16 +148,8 @@ class Engine:
             log.warning("clock.zones_changed", slots=moved)
         while self._clock_source.tick():
             pass
-        self._load_files()
-
-    def _load_files(self) -> None:
-        if not self.watch_files:
-            return
-        folder = definitions_of(self.config)
-        found = scan(folder, default_timezone=self.config.timezone, now=self.clock.now())
-        for line in load(self.store, found, default_timezone=self.config.timezone, now=self.clock.now()):
-            _tell_synced(line)
-        self._watcher = Watcher(folder, found, default_timezone=self.config.timezone)
+        if self.watch_files:
+            self._files.load()
 
     def _start_sources(self) -> None:
         self._thread = threading.Thread(target=self._clock_source.run, name="nightporter-clock", daemon=True)
@@ -303,17 +281,12 @@ class Engine:
         """Follow the definition files."""
         while True:
             await asyncio.sleep(WATCH_SECONDS)
-            if not self._leading or self._watcher is None:
+            if not self._leading:
                 continue
             try:
-                await asyncio.to_thread(self._follow_files, self._watcher)
+                await asyncio.to_thread(self._files.tick)
             except NightporterError as error:
                 log.error("desk.files_failed", error=str(error))
-
-    def _follow_files(self, watcher: Watcher) -> None:
-        for change in watcher.tick(self.clock.monotonic(), self.clock.now()):
-            for line in follow(self.store, change, default_timezone=self.config.timezone, now=self.clock.now()):
-                _tell_synced(line)
 
     async def _keep(self) -> None:
         """Renew the lease, and now and then sweep."""
@@ -400,11 +373,6 @@ def _told(work: Callable[[], None]) -> None:
         work()
     except StoreError as error:
         log.error("desk.store_failed", error=str(error))
-
-
-def _tell_synced(line: Synced) -> None:
-    tell = log.warning if line.error else log.info
-    tell(f"definition.{line.change}", automation=line.name, path=line.path, error=line.error)
 
 
 def _report(line: str) -> None:

@@ -1,0 +1,44 @@
+"""Following the folder of definition files: all of it at boot, then what becomes different."""
+
+from __future__ import annotations
+
+from nightporter import logs
+from nightporter.clock import Clock
+from nightporter.config import Config
+from nightporter.definitions import Watcher, scan
+from nightporter.engine.places import definitions_of
+from nightporter.operations import Synced, follow, load
+from nightporter.store import Store
+
+log = logs.get(__name__)
+
+
+class DefinitionFiles:
+    """Keeps the store in step with the files. Both methods block: call them off the event loop."""
+
+    def __init__(self, store: Store, config: Config, clock: Clock) -> None:
+        self._store = store
+        self._config = config
+        self._clock = clock
+        self._watcher: Watcher | None = None
+
+    def load(self) -> None:
+        """Read the whole folder. Raises BadInput when it cannot be listed."""
+        folder = definitions_of(self._config)
+        found = scan(folder, default_timezone=self._config.timezone, now=self._clock.now())
+        for line in load(self._store, found, default_timezone=self._config.timezone, now=self._clock.now()):
+            _tell(line)
+        self._watcher = Watcher(folder, found, default_timezone=self._config.timezone)
+
+    def tick(self) -> None:
+        """Take up what changed since, once it has been quiet for a moment."""
+        if self._watcher is None:
+            return
+        for change in self._watcher.tick(self._clock.monotonic(), self._clock.now()):
+            for line in follow(self._store, change, default_timezone=self._config.timezone, now=self._clock.now()):
+                _tell(line)
+
+
+def _tell(line: Synced) -> None:
+    tell = log.warning if line.error else log.info
+    tell(f"definition.{line.change}", automation=line.name, path=line.path, error=line.error)
