@@ -62,12 +62,18 @@ def claim(
         return []
     resume_held(tx, now)
     tx.stage(now)
-    candidates = tx.candidate(only) if only else tx.candidates(min(room, CLAIM_LIMIT))
-    chosen, blocked, counted = _choose(tx, candidates)
-    tx.block(blocked)
-    if blocked and len(candidates) >= room:
-        tx.kick("queued")  # others may stand behind those that were moved out of the way
-    tx.claim([row[0] for row in chosen], worker=worker, now=now)
+    chosen: list[Row] = []
+    counted: set[str] = set()
+    room = min(room, CLAIM_LIMIT)
+    while len(chosen) < room:
+        candidates = tx.candidate(only) if only else tx.candidates(room - len(chosen))
+        some, blocked, starts = _choose(tx, candidates)
+        tx.claim([row[0] for row in some], worker=worker, now=now)
+        chosen += some
+        counted |= starts
+        tx.block(blocked)
+        if not blocked:
+            break  # otherwise others may stand behind those that were moved out of the way
     tx.note_starts(counted, now=now)
     payloads = tx.payloads([row[8] for row in chosen if row[16]])
     claimed = [_claimed(tx, row, payloads, definitions, now) for row in chosen]

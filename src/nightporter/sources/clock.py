@@ -85,7 +85,13 @@ def answer(tx: Tx, plans: Sequence[Plan], *, now: Instant) -> list[tuple[Firing 
     ])
     ours = [p for p in plans if p.armed.trigger_id in moved]
     firings = [firing for p in ours for firing in p.firings]
-    return list(zip(firings, admit(tx, firings, now=now), strict=True))
+    answered = list(zip(firings, admit(tx, firings, now=now), strict=True))
+    # An automation whose last slot became a run is completed when that run ends; without one, it is now.
+    running = {firing.trigger_id for firing, told in answered if told.run_id is not None}
+    tx.complete(
+        {p.armed.automation_id for p in ours if p.next_fire_at is None and p.armed.trigger_id not in running}, now=now
+    )
+    return answered
 
 
 def settle(tx: Tx, automation_id: str, *, now: Instant) -> None:

@@ -37,11 +37,10 @@ class FileLock:
 
 
 def is_free(path: Path) -> bool:
-    """Whether nobody holds the lock: the file is gone, or it can be locked. False where that cannot be told."""
+    """Whether nobody holds the lock. False where that cannot be told, as when the file is not there: it may be on
+    another machine that has the same name."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return True
     except OSError:
         return False
     try:
