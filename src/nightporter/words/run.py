@@ -25,7 +25,9 @@ class Outcome(StrEnum):
     NOOP = "noop"
     """Nothing to say; nothing is delivered."""
     NEEDS_YOU = "needs_you"
+    """It cannot go on without a person."""
     FAILED = "failed"
+    """It did not end well: the run failed or timed out."""
 
 
 class Ending(StrEnum):
