@@ -111,26 +111,26 @@ async def test_a_child_cancelled_at_the_gate_is_never_executed(tmp_path: Path) -
 
 
 async def test_a_timeout_ends_grandchildren_too(tmp_path: Path) -> None:
-    finished, started = await run(shell("sh -c 'sleep 300 & echo $! > pid; wait'", tmp_path, timeout=0.2))
+    finished, started = await run(shell("sh -c 'sleep 300 & echo $! > pid; wait'", tmp_path, timeout=0.5))
     assert finished.timed_out
     assert started.living == []
     assert not alive(tmp_path / "pid")
 
 
 async def test_a_timeout_ends_what_made_itself_a_session_of_its_own(tmp_path: Path) -> None:
-    finished, _ = await run(shell("setsid sh -c 'echo $$ > pid; exec sleep 300' & sleep 300", tmp_path, timeout=0.3))
+    finished, _ = await run(shell("setsid sh -c 'echo $$ > pid; exec sleep 300' & sleep 300", tmp_path, timeout=0.5))
     assert finished.timed_out
     assert not alive(tmp_path / "pid")
 
 
 async def test_a_child_is_asked_to_end_before_it_is_killed(tmp_path: Path) -> None:
-    finished, _ = await run(shell("trap 'echo tidied; exit 0' TERM; sleep 300 & wait", tmp_path, timeout=0.2))
+    finished, _ = await run(shell("trap 'echo tidied; exit 0' TERM; sleep 300 & wait", tmp_path, timeout=0.5))
     assert finished.timed_out
     assert finished.stdout.text == "tidied\n"
 
 
 async def test_a_child_that_ignores_the_request_is_killed(tmp_path: Path) -> None:
-    finished, started = await run(shell("trap '' TERM; while :; do sleep 0.1; done", tmp_path, timeout=0.1))
+    finished, started = await run(shell("trap '' TERM; while :; do sleep 0.1; done", tmp_path, timeout=0.5))
     assert finished.timed_out
     assert finished.code == -signal.SIGKILL
     assert started.living == []

@@ -143,7 +143,7 @@ async def test_a_report_beyond_the_limit_is_cut_and_says_so(modules: Path, funct
 
 async def test_a_function_beyond_its_timeout_is_ended(modules: Path) -> None:
     desk = RecordingDesk()
-    ended = await run(modules, "sleeps", desk=desk, timeout=timedelta(seconds=0.5))
+    ended = await run(modules, "sleeps", desk=desk, timeout=timedelta(seconds=1.5))
     assert (ended.ending, ended.log) == (Ending.TIMEOUT, "up")
     ((group, birth),) = desk.children
     assert groups.living(group, birth) == []

@@ -134,9 +134,9 @@ async def test_an_exit_code_of_a_program_itself_is_no_missing_command() -> None:
 
 async def test_a_script_beyond_its_timeout_is_ended_and_keeps_what_it_said() -> None:
     desk = RecordingDesk()
-    ended = await run("echo so far; sleep 300", desk=desk, timeout=timedelta(seconds=0.2))
+    ended = await run("echo so far; sleep 300", desk=desk, timeout=timedelta(seconds=0.5))
     assert (ended.ending, ended.error_class, ended.text) == (Ending.TIMEOUT, ErrorClass.TIMEOUT, "so far\n")
-    assert ended.error == "it ran longer than its timeout of 0.2 s and was ended"
+    assert ended.error == "it ran longer than its timeout of 0.5 s and was ended"
     ((group, birth),) = desk.children
     assert groups.living(group, birth) == []
 
