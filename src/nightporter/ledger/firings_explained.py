@@ -64,4 +64,4 @@ def _occasion(firing: FiringLine, timezone: str) -> str:
         return f"for {least}{firing.slots} slots from {first} to {spoken(firing.slot_to, timezone)}"
     if firing.scheduled_for is not None:
         return f"for its slot of {spoken(firing.scheduled_for, timezone)}"
-    return asked(firing.source, firing.sender, firing.arrived_at, timezone)
+    return f"when {asked(firing.source, firing.sender, firing.arrived_at, timezone)}"

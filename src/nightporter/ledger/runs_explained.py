@@ -158,17 +158,17 @@ def _occasion_of_run(detail: RunDetail, timezone: str) -> str:
     if run.scheduled_for is not None:
         return f"for its slot of {spoken(run.scheduled_for, timezone)}{again}"
     sender = detail.firing.sender if detail.firing else ""
-    return asked(run.source, sender, run.queued_at, timezone) + again
+    return f"because {asked(run.source, sender, run.queued_at, timezone)}{again}"
 
 
 def asked(source: str, sender: str, at: Instant, timezone: str) -> str:
     match source:
         case "manual":
-            return f"because {sender or 'a person'} asked at {spoken(at, timezone)}"
+            return f"{sender or 'a person'} asked at {spoken(at, timezone)}"
         case "call":
-            return f"because {sender or 'a program'} called it at {spoken(at, timezone)}"
+            return f"{sender or 'a program'} called it at {spoken(at, timezone)}"
         case _:
-            return f"because {sender or source} told of something at {spoken(at, timezone)}"
+            return f"{sender or source} told of something at {spoken(at, timezone)}"
 
 
 def zone_of(tx: Tx, automation_id: str, trigger_id: str) -> str:

@@ -32,7 +32,7 @@ class WorkerLine:
     pid: int
     started_at: Instant
     alive: bool | None
-    """By its file lock; None where that cannot be told, on another machine."""
+    """By its file lock; None where that cannot be told, as when the file is on another machine."""
 
     def as_json(self) -> dict[str, Any]:
         return plain(self)
@@ -131,9 +131,14 @@ def worker_lines(tx: Tx, host: str) -> tuple[WorkerLine, ...]:
     """The processes that have joined and not left, with what their locks say."""
     return tuple(
         WorkerLine(id, role, where, pid, started_at,
-                   not is_free(Path(lock_path)) if host and where == host and lock_path else None)
+                   _alive(lock_path) if host and where == host else None)
         for id, role, where, pid, _, lock_path, started_at in tx.workers()
     )
+
+
+def _alive(lock_path: str) -> bool | None:
+    path = Path(lock_path)
+    return not is_free(path) if lock_path and path.exists() else None
 
 
 def desk_looks(tx: Tx, workers: tuple[WorkerLine, ...], now: Instant) -> bool:
