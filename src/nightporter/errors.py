@@ -12,7 +12,8 @@
     │   ├── StoreLocked        another process holds it for too long
     │   ├── StoreNewer         written by a newer program
     │   ├── StoreUnwritable    read-only, full, or not ours
-    │   └── StoreCorrupt       what is in it cannot be read
+    │   ├── StoreCorrupt       what is in it cannot be read
+    │   └── StoreRefused       it is well, and what was to be written is not
     ├── LostClaim              a worker that was presumed dead tried to write
     └── IllegalStep            a state change that the machine does not have
 
@@ -141,6 +142,12 @@ class StoreCorrupt(StoreError):
     """What is in the store cannot be read; nothing was overwritten."""
 
     code = "store_corrupt"
+
+
+class StoreRefused(StoreError):
+    """The store is well and refused what was to be written: the same write never works, others do."""
+
+    code = "store_refused"
 
 
 class LostClaim(NightporterError):

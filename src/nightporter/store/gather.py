@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from nightporter.errors import StoreError
+from nightporter.errors import StoreError, StoreRefused
 from nightporter.store.tx import Tx
 from nightporter.store.writer import Writer
 
@@ -69,7 +69,7 @@ class Gather(Generic[K, I, R]):
             if error is None:
                 assert results is not None
                 self._answer([(key, result, None) for (key, _), result in zip(batch, results, strict=True)])
-            elif isinstance(error, StoreError) or len(batch) == 1:
+            elif len(batch) == 1 or (isinstance(error, StoreError) and not isinstance(error, StoreRefused)):
                 self._answer([(key, None, error) for key, _ in batch])
             else:
                 for item in batch:

@@ -55,7 +55,12 @@ class DatagramKicks(Kicks):
     def __init__(self, folder: Path) -> None:
         super().__init__()
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._folder = _short(folder)
+        self._handle: int | None = None
+        self._folder = folder
+        if len(str(folder)) + 40 >= LONGEST_ADDRESS:
+            # The kernel follows this name to the folder, however long the folder's own name is.
+            self._handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            self._folder = Path(f"/proc/self/fd/{self._handle}")
         self._path = self._folder / f"{os.getpid()}-{id(self):x}.kick"
         self._out = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._out.setblocking(False)
@@ -77,11 +82,11 @@ class DatagramKicks(Kicks):
         for peer in self._peers:
             try:
                 self._out.sendto(message, str(peer))
-            except (BlockingIOError, FileNotFoundError):
-                pass  # full: it will look anyway; gone: it left a moment ago
             except ConnectionRefusedError:
                 peer.unlink(missing_ok=True)  # its process died without tidying up
                 self._looked = -1
+            except OSError:
+                pass  # full: it will look anyway; gone: it left a moment ago
 
     def others(self) -> bool:
         self._look()
@@ -96,10 +101,17 @@ class DatagramKicks(Kicks):
                 self._in.shutdown(socket.SHUT_RDWR)
             self._in.close()
         self._out.close()
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
 
     def _look(self) -> None:
         # The folder's own time changes when a peer comes or goes; listing it on every commit would cost more.
-        changed = self._folder.stat().st_mtime_ns
+        try:
+            changed = self._folder.stat().st_mtime_ns
+        except OSError:  # somebody removed the folder: there is nobody to ring
+            self._peers, self._looked = [], -1
+            return
         if changed != self._looked:
             self._looked = changed
             self._peers = [p for p in self._folder.glob("*.kick") if p != self._path]
@@ -114,11 +126,3 @@ class DatagramKicks(Kicks):
             if not message:
                 return
             self._tell(frozenset(message.decode().split()), foreign=True)
-
-
-def _short(folder: Path) -> Path:
-    if len(str(folder)) + 40 < LONGEST_ADDRESS:
-        return folder
-    # The kernel follows this name to the folder, however long the folder's own name is. The handle stays open with
-    # the process: the name means nothing without it.
-    return Path(f"/proc/self/fd/{os.open(folder, os.O_RDONLY | os.O_DIRECTORY)}")

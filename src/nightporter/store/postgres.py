@@ -19,7 +19,7 @@ from psycopg import errors as pg
 from psycopg_pool import ConnectionPool
 
 from nightporter import logs
-from nightporter.errors import BadInput, StoreCorrupt, StoreError, StoreLocked, StoreUnwritable
+from nightporter.errors import BadInput, StoreCorrupt, StoreError, StoreLocked, StoreRefused, StoreUnwritable
 from nightporter.store.kicks import Kicks, Listener
 from nightporter.store.migrate import migrate
 from nightporter.store.named import Query, queries
@@ -130,8 +130,10 @@ def translate(error: Exception) -> Exception:
             return StoreError(
                 "the database cannot be reached", why=why, next="check that the server runs and the address"
             )
+        case psycopg.DataError() | psycopg.IntegrityError() | psycopg.ProgrammingError() | psycopg.NotSupportedError():
+            return StoreRefused("the database refused a statement", why=why, next="run `nightporter doctor`")
         case psycopg.Error():
-            return StoreError("the database refused a statement", why=why, next="run `nightporter doctor`")
+            return StoreError("the database failed a statement", why=why, next="run `nightporter doctor`")
         case _:
             return error
 
@@ -313,11 +315,19 @@ def _migrate_postgres(connection: psycopg.Connection[Row]) -> None:
 
     def back_up(before: int) -> None:
         # A copy inside the same database: the old tables, whole, in a schema named after their number.
-        with connection.transaction():
-            name = f"nightporter_before_{before + 1}"
-            connection.execute(f'CREATE SCHEMA "{name}"'.encode())
-            tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
-            for (table,) in tables.fetchall():
-                connection.execute(f'CREATE TABLE "{name}"."{table}" AS TABLE "{table}"'.encode())
+        name = f"nightporter_before_{before + 1}"
+        connection.execute("SELECT pg_advisory_lock(%s)", (_MIGRATION_LOCK,))
+        try:
+            with connection.transaction():
+                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+                if version() != before:  # another process was first, and has made the backup too
+                    return
+                connection.execute(f'DROP SCHEMA IF EXISTS "{name}" CASCADE'.encode())  # of a migration that failed
+                connection.execute(f'CREATE SCHEMA "{name}"'.encode())
+                tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
+                for (table,) in tables.fetchall():
+                    connection.execute(f'CREATE TABLE "{name}"."{table}" AS TABLE "{table}"'.encode())
+        finally:
+            connection.execute("SELECT pg_advisory_unlock(%s)", (_MIGRATION_LOCK,))
 
     migrate(version, execute, back_up, postgres=True)

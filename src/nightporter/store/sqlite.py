@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import apsw
 import apsw.ext
 
-from nightporter.errors import StoreCorrupt, StoreError, StoreLocked, StoreUnwritable
+from nightporter.errors import StoreCorrupt, StoreError, StoreLocked, StoreRefused, StoreUnwritable
 from nightporter.store.kicks import DatagramKicks, Kicks
 from nightporter.store.locks import FileLock
 from nightporter.store.migrate import migrate
@@ -163,8 +163,10 @@ def translate(error: Exception) -> Exception:
                 "the store is damaged or is no store", why=why,
                 next="keep the file, restore the latest backup beside it, and run `nightporter audit`",
             )
+        case apsw.ConstraintError() | apsw.MismatchError() | apsw.TooBigError() | apsw.SQLError():
+            return StoreRefused("the store refused a statement", why=why, next="run `nightporter doctor`")
         case apsw.Error():
-            return StoreError("the store refused a statement", why=why, next="run `nightporter doctor`")
+            return StoreError("the store failed a statement", why=why, next="run `nightporter doctor`")
         case _:
             return error
 
@@ -193,15 +195,18 @@ class SqliteStore:
                 self._turn = threading.RLock()
                 self.writer = Writer(lambda: _Guarded(self._shared, self._turn), self.kicks.ring, group=GROUP)
             else:
+                _refuse_strangers(self.path, patience=patience)
                 with contextlib.closing(_connect(self.path, patience=patience)) as connection:
                     _migrate_sqlite(connection, Path(self.path), now)
                 self.writer = Writer(
                     lambda: SqliteTransactions(self.path, patience=patience), self.kicks.ring, group=GROUP,
                     pause=self._give_way,
                 )
-        except apsw.Error as error:
+        except BaseException as error:
             self.kicks.close()
-            raise translate(error) from error
+            if isinstance(error, apsw.Error):
+                raise translate(error) from error
+            raise
         self._leader = FileLock(Path(f"{self.path}.leader"))
         self._readers: list[apsw.Connection] = []
         self._readers_lock = threading.Lock()
@@ -254,8 +259,11 @@ class SqliteStore:
 
     def backup(self, to: Path) -> None:
         """A consistent copy of the store in one file."""
-        with self._reader() as connection:
-            _copy(connection, to)
+        try:
+            with self._reader() as connection:
+                _copy(connection, to)
+        except apsw.Error as error:
+            raise translate(error) from error
 
     def close(self) -> None:
         self.writer.close()
@@ -328,6 +336,18 @@ def _prepare(path: Path) -> None:
         ) from error
 
 
+def _refuse_strangers(path: str, *, patience: float) -> None:
+    # Before the journal mode is set, which would already change a file that is not ours.
+    with contextlib.closing(apsw.Connection(path)) as connection:
+        connection.set_busy_timeout(int(patience * 1000))
+        tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema")}
+    if tables and "setting" not in tables:
+        raise StoreCorrupt(
+            f"{path} is an SQLite file of another program", why="it has tables, but none of ours",
+            next="choose another home, or move the file away",
+        )
+
+
 def _connect(path: str, *, patience: float) -> apsw.Connection:
     connection = apsw.Connection(path, statementcachesize=400)
     connection.set_busy_timeout(int(patience * 1000))
@@ -345,11 +365,6 @@ def _migrate_sqlite(connection: apsw.Connection, path: Path | None, now: int) ->
     def version() -> int:
         known = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'setting'").fetchall()
         if not known:
-            if connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall():
-                raise StoreCorrupt(
-                    f"{path} is an SQLite file of another program", why="it has tables, but none of ours",
-                    next="choose another home, or move the file away",
-                )
             return 0
         rows = connection.execute("SELECT value FROM setting WHERE key = 'schema_version'").fetchall()
         return int(str(rows[0][0])) if rows else 0
@@ -371,8 +386,15 @@ def _migrate_sqlite(connection: apsw.Connection, path: Path | None, now: int) ->
             raise
 
     def back_up(before: int) -> None:
-        if path is not None:
-            _copy(connection, path.with_name(f"{path.name}.before-{before + 1:04d}-{now // 1_000_000}"))
+        if path is None:
+            return
+        connection.execute("BEGIN IMMEDIATE")  # nobody migrates it under our hands
+        try:
+            if version() == before:  # otherwise another process was first, and has made the backup too
+                with contextlib.closing(apsw.Connection(str(path))) as source:
+                    _copy(source, path.with_name(f"{path.name}.before-{before + 1:04d}-{now // 1_000_000}"))
+        finally:
+            connection.execute("ROLLBACK")
 
     migrate(version, execute, back_up, postgres=False)
 

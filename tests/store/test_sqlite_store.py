@@ -1,0 +1,384 @@
+"""The SQLite store: what it refuses and how it says so, what a reader sees, and what a full disk costs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from turns import held
+
+from nightporter.clock import Instant
+from nightporter.errors import BadInput, StoreCorrupt, StoreError, StoreLocked, StoreRefused, StoreUnwritable
+from nightporter.store import Store, Tx, open_store
+from nightporter.store.sqlite import SqliteStore
+
+NOW = Instant(1_774_598_400_000_000)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.db"
+
+
+@pytest.fixture
+def ledger(path: Path) -> Iterator[SqliteStore]:
+    store = SqliteStore(path, now=NOW, patience=0.05)
+    yield store
+    store.close()
+
+
+def connection_of(tx: Tx) -> apsw.Connection:
+    return tx.sql._connection  # type: ignore[attr-defined,no-any-return]  # SQLite's
+
+
+# -- what it promises -----------------------------------------------------------------------------------------------
+
+
+def test_a_new_ledger_is_its_owners_alone(tmp_path: Path) -> None:
+    open_store(str(tmp_path / "home" / "ledger.db"), now=NOW).close()
+    assert (tmp_path / "home").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "home" / "ledger.db").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_commit_is_on_the_disk_before_it_is_told(ledger: SqliteStore) -> None:
+    asked = ledger.write(lambda tx: [
+        next(iter(connection_of(tx).execute(f"PRAGMA {name}")))[0] for name in ("journal_mode", "synchronous")
+    ])
+    assert asked == ["wal", 2]
+
+
+def test_an_address_that_is_no_store_is_refused_with_what_would_be_one() -> None:
+    with pytest.raises(BadInput, match="no store is called 'mysql'") as refused:
+        open_store("mysql://localhost/desk", now=NOW)
+    assert "postgresql://" in refused.value.next
+
+
+# -- readers --------------------------------------------------------------------------------------------------------
+
+
+def test_a_reader_sees_one_moment_whatever_is_written_meanwhile(store: Store) -> None:
+    store.write(lambda tx: tx.put_setting("a", "before"))
+
+    def look(tx: Tx) -> tuple[str | None, str | None]:
+        first = tx.setting("a")
+        store.write(lambda other: other.put_setting("a", "after"))
+        return first, tx.setting("a")
+
+    assert store.read(look) == ("before", "before")
+    assert store.read(lambda tx: tx.setting("a")) == "after"
+
+
+def test_reading_changes_nothing(store: Store) -> None:
+    with pytest.raises(StoreError):
+        store.read(lambda tx: tx.put_setting("a", "1"))
+    assert store.read(lambda tx: tx.setting("a")) is None
+
+
+def test_readers_do_not_wait_for_the_writer(store: Store) -> None:
+    with held(store.writer):
+        assert store.read(lambda tx: tx.setting("schema_version")) == "1"
+
+
+def test_many_readers_at_once_each_get_an_answer(store: Store) -> None:
+    answers: list[str | None] = []
+    gate = threading.Barrier(12)
+
+    def read() -> None:
+        gate.wait(20)
+        answers.append(store.read(lambda tx: tx.setting("schema_version")))
+
+    threads = [threading.Thread(target=read) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert answers == ["1"] * 12
+
+
+def test_a_reader_that_raises_leaves_its_connection_fit_for_the_next(store: Store) -> None:
+    for _ in range(12):  # more than a pool of connections holds
+        with pytest.raises(ZeroDivisionError):
+            store.read(lambda tx: 1 // 0)
+    assert store.read(lambda tx: tx.setting("schema_version")) == "1"
+
+
+# -- what other processes do ----------------------------------------------------------------------------------------
+
+
+def test_a_ledger_that_somebody_holds_too_long_says_so(ledger: SqliteStore, path: Path) -> None:
+    with closing(apsw.Connection(str(path))) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreLocked) as refused:
+            ledger.write(lambda tx: tx.put_setting("a", "1"))
+        other.execute("ROLLBACK")
+    assert "another process" in refused.value.what
+    assert refused.value.next
+    ledger.write(lambda tx: tx.put_setting("a", "2"))
+    assert ledger.read(lambda tx: tx.setting("a")) == "2"
+
+
+def test_a_lock_that_is_let_go_in_time_is_only_waited_for(path: Path) -> None:
+    with closing(SqliteStore(path, now=NOW, patience=30)) as ledger, closing(apsw.Connection(str(path))) as other:
+        other.execute("BEGIN IMMEDIATE")
+        told: Future[object] = Future()
+        ledger.writer.post(
+            lambda tx: tx.put_setting("a", "1"),
+            lambda result, error: told.set_exception(error) if error else told.set_result(result),
+        )
+        assert not told.done()
+        other.execute("ROLLBACK")
+        told.result(20)
+        assert ledger.read(lambda tx: tx.setting("a")) == "1"
+
+
+def test_another_processs_commit_is_noticed(ledger: SqliteStore, path: Path) -> None:
+    ledger.changed_elsewhere()
+    assert not ledger.changed_elsewhere()
+    with closing(SqliteStore(path, now=NOW)) as other:
+        other.write(lambda tx: tx.put_setting("a", "1"))
+    assert ledger.changed_elsewhere()
+    assert not ledger.changed_elsewhere()
+
+
+def test_one_of_two_leads_and_the_other_follows_when_it_leaves(store_url: str) -> None:
+    one, other = open_store(store_url, now=NOW), open_store(store_url, now=NOW)
+    assert one.lead()
+    assert one.lead(), "it still does"
+    assert not other.lead()
+    one.close()
+    assert other.lead()
+    other.close()
+
+
+# -- faults of the disk ---------------------------------------------------------------------------------------------
+
+
+def test_a_full_disk_answers_nobody_wrongly(ledger: SqliteStore) -> None:
+    def bound(tx: Tx) -> None:
+        connection = connection_of(tx)
+        pages = next(iter(connection.execute("PRAGMA page_count")))[0]
+        connection.execute(f"PRAGMA max_page_count={pages + 30}")
+
+    runs: list[str] = []
+    told: dict[str, Future[None]] = {name: Future() for name in ("first", "huge", "last")}
+
+    def put(name: str, size: int) -> None:
+        def work(tx: Tx) -> None:
+            runs.append(name)
+            tx.put_setting(name, "x" * size)
+
+        def answer(result: None, error: BaseException | None) -> None:
+            # Whoever is told that it is written can read it.
+            seen = ledger.read(lambda tx: tx.setting(name))
+            assert (seen is not None) == (error is None)
+            told[name].set_exception(error) if error else told[name].set_result(result)
+
+        ledger.writer.post(work, answer)
+
+    ledger.write(bound)
+    with held(ledger.writer):
+        put("first", 10)
+        put("huge", 1_000_000)
+        put("last", 10)
+    told["first"].result(20)
+    told["last"].result(20)
+    refused = told["huge"].exception(20)
+    assert isinstance(refused, StoreUnwritable)
+    assert "full" in refused.what
+    assert runs == ["first", "huge", "first", "huge", "last"], "the first was undone with the huge one, and ran again"
+
+
+def test_when_there_is_room_again_writing_goes_on(ledger: SqliteStore) -> None:
+    def bound(pages: int) -> None:
+        ledger.write(lambda tx: connection_of(tx).execute(f"PRAGMA max_page_count={pages}") and None)
+
+    bound(1)
+    with pytest.raises(StoreUnwritable, match="full"):
+        ledger.write(lambda tx: tx.put_setting("a", "x" * 1_000_000))
+    bound(1_000_000)
+    ledger.write(lambda tx: tx.put_setting("a", "x" * 1_000_000))
+    assert len(ledger.read(lambda tx: tx.setting("a")) or "") == 1_000_000
+
+
+@contextmanager
+def as_somebody_else() -> Iterator[None]:
+    """Root may write everything, so it steps down for a moment; anybody else is bound by the file's rights."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that everybody may enter, unlike pytest's."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+def test_a_ledger_that_may_not_be_written_says_whose_fault_it_is(open_folder: Path) -> None:
+    path = open_folder / "ledger.db"
+    open_store(str(path), now=NOW).close()
+    path.chmod(0o444)
+    open_folder.chmod(0o555)
+    try:
+        with as_somebody_else(), pytest.raises(StoreUnwritable) as refused:
+            open_store(str(path), now=NOW)
+    finally:
+        open_folder.chmod(0o755)
+    assert "owner and the rights" in refused.value.next
+
+
+def test_a_folder_that_may_not_be_written_is_named(open_folder: Path) -> None:
+    open_folder.chmod(0o555)
+    with as_somebody_else(), pytest.raises(StoreUnwritable) as refused:
+        open_store(str(open_folder / "home" / "ledger.db"), now=NOW)
+    assert str(open_folder / "home" / "ledger.db") in refused.value.what
+    assert refused.value.why == "Permission denied"
+
+
+@pytest.mark.parametrize("content", [b"this is no database, and long enough to be looked at" * 20, b"\0" * 4096])
+def test_a_file_that_is_no_ledger_is_refused_and_left_alone(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    with pytest.raises(StoreCorrupt):
+        open_store(str(path), now=NOW)
+    assert path.read_bytes() == content
+    assert sorted(p.name for p in path.parent.iterdir()) == ["ledger.db"]
+
+
+def test_a_damaged_ledger_says_so_and_is_not_overwritten(path: Path) -> None:
+    open_store(str(path), now=NOW).close()
+    whole = path.read_bytes()
+    damaged = whole[:4096] + b"\xff" * (len(whole) - 4096)
+    path.write_bytes(damaged)
+    with pytest.raises(StoreCorrupt) as refused, closing(SqliteStore(path, now=NOW)) as store:
+        store.write(lambda tx: tx.put_setting("a", "1"))
+    assert "backup" in refused.value.next
+    assert path.read_bytes() == damaged
+
+
+def test_an_empty_file_becomes_a_ledger(path: Path) -> None:
+    path.touch()
+    open_store(str(path), now=NOW).close()
+    assert path.stat().st_size > 0
+
+
+def test_what_the_store_cannot_take_is_told_apart_from_a_store_that_is_ill(store: Store) -> None:
+    def twice(tx: Tx) -> None:
+        for _ in range(2):
+            tx.join("wrk_1", role="desk", host="here", pid=1, lock_path="", now=NOW)
+
+    with pytest.raises(StoreRefused):
+        store.write(twice)
+
+
+@pytest.mark.parametrize("content", [b"no database" * 500, None], ids=["garbage", "another program's"])
+def test_a_store_that_could_not_be_opened_leaves_no_handle_behind(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "ledger.db"
+    if content is None:
+        with closing(apsw.Connection(str(path))) as other:
+            other.execute("CREATE TABLE cookie (name TEXT)")
+    else:
+        path.write_bytes(content)
+    before = sorted(p.name for p in Path("/proc/self/fd").iterdir())
+    for _ in range(3):
+        with pytest.raises(StoreCorrupt):
+            open_store(str(path), now=NOW, kick_folder=tmp_path / "kicks")
+    assert sorted(p.name for p in Path("/proc/self/fd").iterdir()) == before
+
+
+# -- copies ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_backup_is_a_whole_ledger_of_its_own(ledger: SqliteStore, tmp_path: Path) -> None:
+    ledger.write(lambda tx: tx.put_setting("a", "1"))
+    copy = tmp_path / "copy.db"
+    ledger.backup(copy)
+    ledger.write(lambda tx: tx.put_setting("a", "2"))
+    assert copy.stat().st_mode & 0o777 == 0o600
+    with closing(SqliteStore(copy, now=NOW)) as restored:
+        assert restored.read(lambda tx: tx.setting("a")) == "1"
+
+
+def test_a_backup_may_be_taken_while_others_write(ledger: SqliteStore, tmp_path: Path) -> None:
+    ledger.write(lambda tx: tx.put_setting("a", "1"))
+    with held(ledger.writer):
+        ledger.backup(tmp_path / "copy.db")
+    with closing(SqliteStore(tmp_path / "copy.db", now=NOW)) as restored:
+        assert restored.read(lambda tx: tx.setting("a")) == "1"
+
+
+def test_a_backup_that_cannot_be_written_says_so(ledger: SqliteStore, tmp_path: Path) -> None:
+    with pytest.raises(StoreUnwritable):
+        ledger.backup(tmp_path / "no such folder" / "copy.db")
+
+
+# -- in memory ------------------------------------------------------------------------------------------------------
+
+
+def test_a_ledger_in_memory_is_a_real_one() -> None:
+    store = open_store(":memory:", now=NOW)
+    store.write(lambda tx: tx.put_setting("a", "1"))
+    assert store.read(lambda tx: tx.setting("a")) == "1"
+    store.write(lambda tx: tx.join("wrk_1", role="desk", host="here", pid=1, lock_path="", now=NOW))
+    with pytest.raises(StoreRefused):
+        store.write(lambda tx: tx.join("wrk_1", role="desk", host="here", pid=1, lock_path="", now=NOW))
+    with pytest.raises(ZeroDivisionError):
+        store.write(lambda tx: 1 // 0)
+    store.write(lambda tx: tx.put_setting("a", "2"))
+    assert store.read(lambda tx: tx.setting("a")) == "2"
+    assert store.lead()
+    assert not store.changed_elsewhere()
+    store.close()
+
+
+def test_what_is_read_from_a_ledger_in_memory_is_not_kept_either() -> None:
+    store = open_store(":memory:", now=NOW)
+    store.read(lambda tx: tx.put_setting("a", "1"))
+    assert store.read(lambda tx: tx.setting("a")) is None
+    store.close()
+
+
+# -- a process that dies --------------------------------------------------------------------------------------------
+
+DIES = """
+import os, sys
+from nightporter.store import open_store
+store = open_store(sys.argv[1], now=0)
+store.write(lambda tx: tx.put_setting("a", "told"))
+print("told", flush=True)
+store.writer.post(lambda tx: (tx.put_setting("b", "half"), os.kill(os.getpid(), 9)), lambda *_: None)
+store.write(lambda tx: None)
+"""
+
+
+def test_a_process_that_is_killed_loses_nothing_it_was_told_of_and_leaves_nothing_half(path: Path) -> None:
+    died = subprocess.run([sys.executable, "-c", DIES, str(path)], capture_output=True, text=True, timeout=60)
+    assert died.returncode == -9
+    assert died.stdout == "told\n"
+    with closing(SqliteStore(path, now=NOW)) as store:
+        assert store.read(lambda tx: (tx.setting("a"), tx.setting("b"))) == ("told", None)
+
+
+def test_rows_of_any_number_and_any_text_come_back_as_they_were(store: Store) -> None:
+    texts = ["plain", "", "two\nlines", "quote ' \" \\", "ünï¢ode ☃ 🌙", "[1, null]", "{}", "x" * 5000]
+    for count in (1, 7, 8, 9, 49, 50, 51, 107):
+        rows: list[tuple[Any, ...]] = [(f"{count}-{n}", texts[n % len(texts)], None, None) for n in range(count)]
+        store.write(lambda tx, rows=rows: tx.write_firings([], rows, now=NOW))  # type: ignore[misc]  # bound per turn
+        found = store.read(lambda tx, rows=rows: tx.payloads([r[0] for r in rows]))  # type: ignore[misc]
+        assert found == {r[0]: (r[1], None) for r in rows}
