@@ -8,6 +8,7 @@ SKIP LOCKED only, so it waits for nobody.
 from __future__ import annotations
 
 import contextlib
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +17,7 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors as pg
-from psycopg_pool import ConnectionPool
+from psycopg_pool import ConnectionPool, PoolTimeout
 
 from nightporter import logs
 from nightporter.errors import BadInput, StoreCorrupt, StoreError, StoreLocked, StoreRefused, StoreUnwritable
@@ -73,7 +74,11 @@ class PostgresTransactions:
     def begin(self) -> Tx:
         if self._connection.closed or self._connection.broken:
             self._connection = self._reconnect()
-        self._connection.execute("BEGIN")
+        try:
+            self._connection.execute("BEGIN")
+        except psycopg.OperationalError:  # the server hung up while we were idle; nothing was lost
+            self._connection = self._reconnect()
+            self._connection.execute("BEGIN")
         return Tx(PostgresSql(self._connection), "postgres")
 
     def savepoint(self) -> None:
@@ -144,6 +149,8 @@ class PostgresKicks(Kicks):
     def __init__(self, url: str) -> None:
         super().__init__()
         self._url = url
+        self.sender = secrets.token_hex(8)
+        """What tells our own notes from those of others: a process id is the same on two machines."""
         self._pending: set[str] = set()
         self._bell = threading.Condition()
         self._closing = False
@@ -187,7 +194,7 @@ class PostgresKicks(Kicks):
             try:
                 if connection is None or connection.closed:
                     connection = _connect(self._url)
-                connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, f"{id(self)} " + " ".join(sorted(topics))))
+                connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, f"{self.sender} " + " ".join(sorted(topics))))
             except psycopg.Error as error:
                 # The others look by themselves each second; a lost kick is only a wait.
                 log.info("store.notify_failed", error=str(error).strip())
@@ -206,7 +213,7 @@ class PostgresKicks(Kicks):
                     while not self._closing:
                         for note in connection.notifies(timeout=0.5):
                             sender, *topics = note.payload.split()
-                            if sender != str(id(self)):
+                            if sender != self.sender:
                                 self._tell(frozenset(topics), foreign=True)
             except psycopg.Error as error:
                 log.info("store.listen_failed", error=str(error).strip())
@@ -241,10 +248,20 @@ class PostgresStore:
     def read(self, look: Callable[[Tx], T]) -> T:
         """Run a reading function on one snapshot, on this thread, beside the writer."""
         try:
-            with self._pool.connection() as connection, _snapshot(connection):
-                return look(Tx(PostgresSql(connection), "postgres"))
+            try:
+                return self._look(look)
+            except PoolTimeout:
+                raise
+            except psycopg.OperationalError:
+                # The server hung up since the connection was last used. Reading changes nothing, so it is done again.
+                self._pool.check()
+                return self._look(look)
         except psycopg.Error as error:
             raise translate(error) from error
+
+    def _look(self, look: Callable[[Tx], T]) -> T:
+        with self._pool.connection() as connection, _snapshot(connection):
+            return look(Tx(PostgresSql(connection), "postgres"))
 
     def changed_elsewhere(self) -> bool:
         """PostgreSQL rings by NOTIFY; there is nothing cheaper to ask than the tables themselves."""

@@ -1,0 +1,155 @@
+"""The PostgreSQL store: a server that went away and came back, and desks on several machines."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from nightporter.clock import Instant
+from nightporter.errors import BadInput, StoreError, StoreLocked, StoreRefused, StoreUnwritable
+from nightporter.store import Tx, open_store
+from nightporter.store.postgres import PostgresStore, translate
+
+NOW = Instant(1_774_598_400_000_000)
+
+
+@pytest.fixture
+def ledger(migrated_postgres_url: str) -> Iterator[PostgresStore]:
+    store = PostgresStore(migrated_postgres_url, now=NOW, patience=10)
+    yield store
+    store.close()
+
+
+def hang_up(ledger: PostgresStore) -> int:
+    """End every connection to the ledger's database, as a server that restarts does; how many there were."""
+    with psycopg.connect(ledger.url, autocommit=True) as admin:
+        return len(admin.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        ).fetchall())
+
+
+def test_writing_goes_on_after_the_server_hung_up(ledger: PostgresStore) -> None:
+    ledger.write(lambda tx: tx.put_setting("a", "1"))
+    assert hang_up(ledger) > 0
+    ledger.write(lambda tx: tx.put_setting("a", "2"))
+    assert ledger.read(lambda tx: tx.setting("a")) == "2"
+
+
+def test_reading_goes_on_after_the_server_hung_up(ledger: PostgresStore) -> None:
+    ledger.read(lambda tx: tx.setting("a"))
+    assert hang_up(ledger) > 0
+    assert ledger.read(lambda tx: tx.setting("schema_version")) == "1"
+
+
+def test_a_write_that_was_cut_off_is_told_as_a_fault_and_left_nothing(ledger: PostgresStore) -> None:
+    def cut_off(tx: Tx) -> None:
+        tx.put_setting("a", "half")
+        hang_up(ledger)
+        tx.put_setting("b", "half")
+
+    with pytest.raises(StoreError) as refused:
+        ledger.write(cut_off)
+    assert not isinstance(refused.value, StoreRefused), "the store was ill, not what was to be written"
+    ledger.write(lambda tx: tx.put_setting("c", "whole"))
+    assert ledger.read(lambda tx: [tx.setting(key) for key in "abc"]) == [None, None, "whole"]
+
+
+def test_a_leader_whose_connection_was_cut_leads_no_longer_until_it_asks_again(ledger: PostgresStore) -> None:
+    assert ledger.lead()
+    hang_up(ledger)
+    assert not ledger.lead()
+    assert ledger.lead()
+
+
+def test_another_machine_leads_when_the_leaders_connection_is_cut(ledger: PostgresStore) -> None:
+    other = PostgresStore(ledger.url, now=NOW)
+    assert ledger.lead()
+    assert not other.lead()
+    hang_up(ledger)
+    assert other.lead()
+    assert not ledger.lead()
+    assert not ledger.lead()
+    other.close()
+
+
+def test_kicks_go_on_after_the_server_hung_up(ledger: PostgresStore) -> None:
+    heard: set[str] = set()
+    bell = threading.Condition()
+
+    def hear(topics: frozenset[str]) -> None:
+        with bell:
+            heard.update(topics)
+            bell.notify_all()
+
+    def wait(topic: str) -> None:
+        with bell:
+            assert bell.wait_for(lambda: topic in heard, 20)
+
+    ledger.kicks.listen(hear, foreign=True)
+    wait("due")  # it listens
+    heard.clear()
+    hang_up(ledger)
+    wait("due")  # what the gap may have hidden
+    other = PostgresStore(ledger.url, now=NOW)
+    other.write(lambda tx: tx.kick("news"))
+    wait("news")
+    other.close()
+
+
+def test_two_desks_are_never_taken_for_one_another(ledger: PostgresStore) -> None:
+    other = PostgresStore(ledger.url, now=NOW)
+    mine, theirs = (store.kicks.sender for store in (ledger, other))  # type: ignore[attr-defined]  # PostgreSQL's
+    assert mine != theirs
+    assert len(mine) >= 12, "an address in memory is the same in two processes often enough"
+    other.close()
+
+
+def test_rows_are_not_left_locked_behind_a_reader(ledger: PostgresStore) -> None:
+    ledger.read(lambda tx: tx.setting("a"))
+    with psycopg.connect(ledger.url, autocommit=True) as admin:
+        idle = admin.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in%'"
+        ).fetchone()
+    assert idle == (0,)
+
+
+def test_a_backup_is_the_servers_business() -> None:
+    with pytest.raises(BadInput, match="PostgreSQL") as refused:
+        PostgresStore.backup(object.__new__(PostgresStore), None)  # type: ignore[arg-type]  # it looks at nothing
+    assert "pg_dump" in refused.value.next
+
+
+def test_a_server_that_is_not_there_is_told_as_such() -> None:
+    with pytest.raises(StoreError) as refused:
+        open_store("postgresql://127.0.0.1:1/nowhere?connect_timeout=2", now=NOW)
+    assert "cannot be reached" in refused.value.what
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (psycopg.errors.DeadlockDetected(), StoreLocked), (psycopg.errors.SerializationFailure(), StoreLocked),
+        (psycopg.errors.DiskFull(), StoreUnwritable), (psycopg.errors.ReadOnlySqlTransaction(), StoreUnwritable),
+        (psycopg.errors.InsufficientPrivilege(), StoreUnwritable), (psycopg.errors.UniqueViolation(), StoreRefused),
+        (psycopg.DataError(), StoreRefused), (psycopg.errors.AdminShutdown(), StoreError),
+    ],
+    ids=lambda e: getattr(e, "__name__", type(e).__name__),
+)
+def test_an_error_of_the_driver_has_the_name_that_this_program_gives_it(error: Exception, kind: type[Any]) -> None:
+    assert type(translate(error)) is kind
+
+
+def test_an_error_that_is_not_the_drivers_stays_what_it_is() -> None:
+    error = ValueError("mine")
+    assert translate(error) is error
+
+
+def test_a_text_that_the_database_cannot_hold_is_refused_and_the_store_is_well(ledger: PostgresStore) -> None:
+    with pytest.raises(StoreRefused):
+        ledger.write(lambda tx: tx.put_setting("a", "nul \0 inside"))
+    ledger.write(lambda tx: tx.put_setting("a", "1"))
