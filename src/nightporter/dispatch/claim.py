@@ -60,8 +60,9 @@ def claim(
     """
     if room <= 0 or tx.stopped():
         return []
-    resume_held(tx, now)
-    tx.stage(now)
+    if tx.timed_due(now):
+        resume_held(tx, now)
+        tx.stage(now)
     chosen: list[Row] = []
     counted: set[str] = set()
     room = min(room, CLAIM_LIMIT)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from nightporter import logs
 from nightporter.admission import admit
 from nightporter.clock import SECOND, Clock, Instant, Kick, rfc3339
-from nightporter.errors import NightporterError, StoreError
+from nightporter.errors import StoreError
 from nightporter.rules.schedule import count_between, next_due, slots_between
 from nightporter.rules.zones import TZDATA
 from nightporter.store import Store, Tx
@@ -126,17 +126,31 @@ class ClockSource:
         """Answer one chunk of what is due. True when there was work. Raises StoreError."""
         now = self._clock.now()
         due = self._store.read(lambda tx: tx.due(now, CHUNK))
+        self._answer(due, now)
+        if len(due) < CHUNK:
+            self.evaluated_at = now
+        return bool(due)
+
+    def _answer(self, due: Sequence[Armed], now: Instant) -> None:
+        """Answer armed triggers, together, or each alone where one of them spoils it for the others."""
         plans = []
         for armed in due:
             try:
                 plans.append(plan(armed, schedule_from(armed.schedule), now))
-            except (NightporterError, ValueError, TypeError, ArithmeticError) as error:
+            except Exception as error:  # a row that cannot be read is that trigger's matter and nobody else's
                 self._quarantine(armed, error, now)
-        if plans:
+        if not plans:
+            return
+        try:
             self._heard(self._store.write(lambda tx: answer(tx, plans, now=now)))
-        if len(due) < CHUNK:
-            self.evaluated_at = now
-        return bool(due)
+        except StoreError:
+            raise
+        except Exception as error:
+            if len(plans) == 1:
+                self._quarantine(plans[0].armed, error, now)
+                return
+            for one in plans:
+                self._answer([one.armed], now)
 
     def rezone(self) -> int:
         """Recompute slots that were armed under another release of the zone data; how many moved."""
@@ -158,19 +172,28 @@ class ClockSource:
         return changed
 
     def run(self) -> None:
-        """Until `close`: answer what is due, then sleep until the next slot, a kick, or a minute."""
+        """Until `close`: answer what is due, then sleep until the next slot, a kick, or a minute.
+
+        What is due next is read before the sleep, so that nothing stands between waking and answering it. Whoever
+        was edited meanwhile is no longer where it was read, and is left to the next look.
+        """
         while not self._closing:
             try:
                 while self.tick():
                     pass
                 now = self._clock.now()
-                upcoming = self._store.read(lambda tx, now=now: tx.next_slot(now))  # type: ignore[misc]  # bound per turn
+                until, ahead = self._store.read(lambda tx, now=now: self._ahead(tx, now))  # type: ignore[misc]  # bound
+                self._clock.wait(until, self._kick)
+                now = self._clock.now()
+                self._answer([armed for armed in ahead if armed.next_fire_at <= now], now)
             except StoreError as error:
                 log.error("clock.store_failed", error=str(error))
                 self._clock.wait(Instant(self._clock.now() + SECOND), self._kick)
-                continue
-            until = Instant(min(upcoming or now + LONGEST_SLEEP, now + LONGEST_SLEEP))
-            self._clock.wait(until, self._kick)
+
+    def _ahead(self, tx: Tx, now: Instant) -> tuple[Instant, list[Armed]]:
+        upcoming = tx.next_slot(now)
+        until = Instant(min(upcoming or now + LONGEST_SLEEP, now + LONGEST_SLEEP))
+        return until, tx.due(until, CHUNK) if until == upcoming else []
 
     def close(self) -> None:
         self._closing = True

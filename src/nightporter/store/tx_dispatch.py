@@ -27,6 +27,11 @@ class DispatchTx(TxBase):
         row = self.sql.one("work_waiting", now=now)
         return row is not None and bool(row[0])
 
+    def timed_due(self, now: Instant) -> bool:
+        """Whether the time of a retry or a held run has come."""
+        row = self.sql.one("run_timed_due", now=now)
+        return row is not None
+
     def held_due(self, now: Instant) -> list[str]:
         return [r[0] for r in self.sql.all("run_held_due", now=now)]
 

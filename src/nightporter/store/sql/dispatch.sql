@@ -5,6 +5,9 @@
 UPDATE run SET blocked = NULL
 WHERE blocked = 'time' AND state = 'queued' AND run_after <= :now;
 
+-- name: run_timed_due
+SELECT 1 FROM run WHERE blocked = 'time' AND run_after <= :now LIMIT 1;
+
 -- name: run_timed_next
 SELECT min(run_after) FROM run WHERE blocked = 'time';
 
