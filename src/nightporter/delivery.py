@@ -246,6 +246,7 @@ class Courier:
         """Take no more; let what is in the air end, cutting it short after `seconds`."""
         self._taking = False
         self._store.writer.unride("delivery")
+        await self._told()
         try:
             async with asyncio.timeout(seconds):
                 await self._idle.wait()
@@ -254,9 +255,19 @@ class Courier:
                 task.cancel()
             await self._idle.wait()
 
+    async def _told(self) -> None:
+        """Wait until what was being taken when the taking ended is in the air."""
+        told = asyncio.Event()
+
+        def answer(*_: object) -> None:
+            self._loop.call_soon_threadsafe(told.set)
+
+        self._store.writer.post(lambda _: None, answer)
+        await told.wait()
+
     def _take(self, tx: Tx) -> list[Taken]:
         with self._lock:
-            lanes, room = dict(self._lanes), self._free if self._taking else 0
+            lanes, room = dict(self._lanes), self._free if self._taking and not tx.declared_dead(self._worker) else 0
         return take(tx, worker=self._worker, room=room, lanes=lanes, now=self._clock.now())
 
     def _looked(self, taken: list[Taken] | None, error: BaseException | None) -> None:

@@ -9,6 +9,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,6 +24,7 @@ from nightporter.delivery import recover as recover_deliveries
 from nightporter.dispatch import Definitions, Runners
 from nightporter.dispatch import recover as recover_runs
 from nightporter.outside.groups import end_group
+from nightporter.states import ENDED
 from nightporter.store import Store, Tx
 from nightporter.store.locks import is_free
 
@@ -83,9 +86,14 @@ def take_from_dead(
 ) -> Recovered:
     """Find dead workers, end their children, and take their runs and deliveries back. `me` is never among them."""
     workers, owing = store.read(lambda tx: (tx.workers(), tx.workers_owing()))
+    locks = {row[0]: Path(row[5]) for row in workers if row[2] == host and row[5]}
     total = Recovered()
     for worker in dict.fromkeys([*leases.dead(workers), *owing]):
         if worker != me:
+            # Before the rest: a lock that is gone says dead as well as a free one, should this sweeper die too.
+            if lock := locks.get(worker):
+                with contextlib.suppress(OSError):  # another user's: a file of no bytes is left lying
+                    lock.unlink()
             total += bury(store, worker, runners, destinations, definitions, host=host, now=clock.now)
     return total
 
@@ -119,6 +127,21 @@ def end_children(store: Store, worker: str, *, host: str) -> int:
             ended += 1
             log.warning("sweep.child_ended", run=run, process_group=group)
     return ended
+
+
+def tidy(store: Store, scratch: Path) -> int:
+    """Delete the scratch folders of runs that ended without their worker, or are not known any more; how many.
+
+    Where one may still run, or a person may want to look, it stays.
+    """
+    found = {path: path.name.partition("-")[0] for path in scratch.glob("run_*")}
+    if not found:
+        return 0
+    states = store.read(lambda tx: tx.run_states(set(found.values())))
+    left = [path for path, run in found.items() if run not in states or states[run][0] in ENDED]
+    for path in left:
+        shutil.rmtree(path, ignore_errors=True)
+    return len(left)
 
 
 def prune(store: Store, *, keep_runs: timedelta, keep_ledger: timedelta, now: Instant) -> int:

@@ -7,6 +7,7 @@ gathered with others into the next. Nothing here holds a fact that is not in the
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import shutil
 import socket
@@ -17,7 +18,7 @@ from pathlib import Path
 from nightporter import logs
 from nightporter.clock import SECOND, Clock
 from nightporter.dispatch.claim import Claimed, Definitions, Runners, claim
-from nightporter.dispatch.desk import WorkerDesk
+from nightporter.dispatch.desk import WorkerDesk, durable
 from nightporter.dispatch.end import Attempt, Result, end
 from nightporter.errors import StoreError
 from nightporter.store import Store, Tx
@@ -132,8 +133,10 @@ class Flight:
             limit += GRACE
         try:
             if getattr(runner, "launches", False):
-                work = replace(work, scratch=self._scratch / work.run_id)
-                await asyncio.to_thread(self._scratch_folder, work.run_id)
+                # One a claim: a desk that lost its claim and comes back clears its own away, not its successor's.
+                scratch = self._scratch / f"{work.run_id}-{work.token}"
+                work = replace(work, scratch=scratch)
+                await asyncio.to_thread(scratch.mkdir, parents=True, exist_ok=True, mode=0o700)
             async with asyncio.timeout(limit):
                 ended = await runner.run(work, self._desk)
         except TimeoutError:
@@ -151,9 +154,6 @@ class Flight:
         if work.scratch is not None:  # before the ending is written: a retry finds its folder empty
             await asyncio.to_thread(shutil.rmtree, work.scratch, ignore_errors=True)
         self._land(claimed, ended)
-
-    def _scratch_folder(self, run: str) -> None:
-        (self._scratch / run).mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def _cancel(self, key: tuple[str, int], reason: Reason, by: str) -> None:
         task = self._tasks.get(key)
@@ -204,8 +204,7 @@ class Flight:
 
     async def drain(self, seconds: float) -> None:
         """Claim no more; let what is in the air end; after `seconds`, end it and give it back or set it aside."""
-        self._claiming = False
-        self._store.writer.unride("queued")
+        await self._claim_no_more()
         try:
             async with asyncio.timeout(seconds):
                 await self._idle.wait()
@@ -214,11 +213,17 @@ class Flight:
 
     async def abort(self) -> None:
         """End everything in the air now."""
-        self._claiming = False
-        self._store.writer.unride("queued")
+        await self._claim_no_more()
         for task in list(self._tasks.values()):
             task.cancel()
         await self._idle.wait()
+
+    async def _claim_no_more(self) -> None:
+        self._claiming = False
+        self._store.writer.unride("queued")
+        # A claim may be under way: once a write behind it is done, what it took is in the air.
+        with contextlib.suppress(StoreError):  # a store that takes no write gave no claim
+            await durable(self._store, lambda _: None)
 
 
 def _tell_started(claimed: list[Claimed]) -> None:

@@ -37,7 +37,7 @@ from nightporter.sources.clock import ClockSource
 from nightporter.store import Store, Tx
 from nightporter.store.gather import Answered, Gather
 from nightporter.store.locks import FileLock
-from nightporter.sweep import Leases, Recovered, prune, take_from_dead
+from nightporter.sweep import Leases, Recovered, prune, take_from_dead, tidy
 from nightporter.words import Answer, Firing, RunId, derived_id
 
 T = TypeVar("T")
@@ -167,8 +167,10 @@ class Engine:
             self._clock_source.close()
             await asyncio.to_thread(self._thread.join)
         if hasattr(self, "flight"):
+            beating = self._loop.create_task(self._beat_on())
             await self.flight.drain(self.config.drain.total_seconds() if drain else 0)
             await self.courier.drain(DELIVERY_DRAIN if drain else 0)
+            beating.cancel()
         if hasattr(self, "worker"):
             with contextlib.suppress(StoreError):  # an ill store learns of our end from the free lock
                 await durable(self.store, lambda tx: tx.end_worker(self.worker, "stopped", now=self.clock.now()))
@@ -263,10 +265,17 @@ class Engine:
                 self._kick.ring()
                 self._look_for_cancels()
             if lead:
-                self._leading = True
-                log.warning("desk.leads_now", worker=self.worker)
-                await asyncio.to_thread(self._lead)
-                self._start_sources()
+                await self._take_over()
+
+    async def _take_over(self) -> None:
+        log.warning("desk.leads_now", worker=self.worker)
+        try:
+            await asyncio.to_thread(self._lead)
+        except NightporterError as error:  # tried again within a second: the lead is kept, nothing is started
+            self._leading = False
+            log.error("desk.take_over_failed", error=str(error))
+        if self._leading:
+            self._start_sources()
 
     def _whats_due(self) -> tuple[bool, bool, bool, bool]:
         now = self.clock.now()
@@ -302,6 +311,14 @@ class Engine:
                     await asyncio.to_thread(self._sweep)
             except StoreError as error:
                 log.error("desk.store_failed", error=str(error))
+            except Exception:  # whatever one row does to the sweep, it must not cost the worker its lease
+                log.exception("desk.sweep_failed")
+
+    async def _beat_on(self) -> None:
+        """Renew the lease for as long as a drain takes, so that nobody takes the runs it waits for."""
+        with contextlib.suppress(StoreError):  # an ill store: nobody else can read there that we stand still
+            while await durable(self.store, self._beat):
+                await asyncio.sleep(self.config.beat.total_seconds())
 
     def _beat(self, tx: Tx) -> bool:
         now = self.clock.now()
@@ -329,6 +346,7 @@ class Engine:
             clock=self.clock,
         )
         self.store.write(self._upkeep)
+        tidy(self.store, self.config.state / "scratch")
         if self.role == "desk":
             prune(self.store, keep_runs=self.config.keep_runs, keep_ledger=self.config.keep_ledger,
                   now=self.clock.now())
