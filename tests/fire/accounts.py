@@ -1,0 +1,203 @@
+"""Accounts: the ledger compared with the books of those outside. Each finding is a sentence; none is how it should be.
+
+Written against the schema and not through the engine's own reading functions: what checks must not share its blind
+spots. `audit` is asked too, and this is what stands beside it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from itertools import pairwise
+
+from fire.house import House
+
+SECOND = 1_000_000
+LEGAL = {
+    (None, "queued"), ("queued", "running"), ("queued", "cancelled"), ("running", "succeeded"), ("running", "failed"),
+    ("running", "timed_out"), ("running", "cancelled"), ("running", "skipped"), ("running", "queued"),
+    ("running", "review"), ("running", "lost"), ("lost", "queued"), ("lost", "review"), ("lost", "failed"),
+}
+ENDED = {"succeeded", "failed", "timed_out", "cancelled", "skipped"}
+
+
+def findings(house: House) -> list[str]:
+    """All that does not add up, once nothing goes on any more."""
+    return [*slots(house), *runs(house), *starts(house), *effects(house), *deliveries(house), *arrivals(house),
+            *remains(house)]
+
+
+def slots(house: House) -> Iterable[str]:
+    """Every slot of every schedule in force has exactly one line, and no line is of a slot that never was."""
+    answered: dict[str, Counter[int]] = {}
+    for trigger, slot in house.ledger.rows(
+        "SELECT trigger_id, scheduled_for FROM firing WHERE source = 'clock' AND scheduled_for IS NOT NULL"
+    ):
+        answered.setdefault(trigger, Counter())[slot] += 1
+    if collapsed := house.ledger.count("firing WHERE slots IS NOT NULL"):
+        yield f"{collapsed} lines answer several slots, though the desk was never away for long"
+    owed: dict[str, set[int]] = {}
+    for trigger, schedule, valid_from, valid_to in house.ledger.rows(
+        "SELECT trigger_id, schedule, valid_from, valid_to FROM trigger_version"
+    ):
+        kind, expression, _, anchor = json.loads(schedule)
+        if (kind, expression) not in (("every", "1s"), ("cron", "* * * * * *")):
+            yield f"{trigger} has a schedule these accounts cannot count: {schedule}"
+            continue
+        if valid_to is None:
+            yield f"{trigger} is still in force"
+            continue
+        phase = anchor % SECOND if kind == "every" else 0
+        first = valid_from + 1 + (phase - valid_from - 1) % SECOND
+        owed.setdefault(trigger, set()).update(range(first, valid_to + 1, SECOND))
+    for trigger in owed.keys() | answered.keys():
+        lines, due = answered.get(trigger, Counter()), owed.get(trigger, set())
+        for slot in sorted(due - lines.keys()):
+            yield f"{trigger}: slot {slot} has no line"
+        for slot in sorted(lines.keys() - due):
+            yield f"{trigger}: a line answers {slot}, which was no slot"
+        for slot, n in lines.items():
+            if n > 1:
+                yield f"{trigger}: slot {slot} has {n} lines"
+
+
+def runs(house: House) -> Iterable[str]:
+    """Runs and ledger lines name one another, and a run's log is a path through the machine that ends where it is."""
+    ledger = house.ledger
+    for (line,) in ledger.rows(
+        "SELECT f.id FROM firing f LEFT JOIN run r ON r.id = f.run_id AND r.firing_id = f.id "
+        "WHERE f.verdict = 'admitted' AND r.id IS NULL"
+    ):
+        yield f"line {line} admitted a run that is not there"
+    for (run,) in ledger.rows(
+        "SELECT r.id FROM run r "
+        "WHERE (SELECT count(*) FROM firing f WHERE f.run_id = r.id AND f.verdict = 'admitted') <> 1"
+    ):
+        yield f"run {run} was not admitted by exactly one line"
+    logs: dict[str, list[tuple[int, str | None, str, int, int]]] = {}
+    for run, seq, was, now, at, attempt in ledger.rows(
+        "SELECT run_id, seq, from_state, to_state, at, attempt FROM transition ORDER BY 1, 2"
+    ):
+        logs.setdefault(run, []).append((seq, was, now, at, attempt))
+    for run, state, attempt, ended in ledger.rows("SELECT id, state, attempt, ended_at FROM run"):
+        log = logs.pop(run, [])
+        if [seq for seq, *_ in log] != list(range(1, len(log) + 1)):
+            yield f"run {run}: its log has a gap: {log}"
+        for _, was, now, _, _ in log:
+            if (was, now) not in LEGAL:
+                yield f"run {run} went from {was} to {now}"
+        for before, after in pairwise(log):
+            if before[2] != after[1] or before[3] > after[3]:
+                yield f"run {run}: {before} is followed by {after}"
+        if not log or log[-1][2] != state or log[-1][4] != attempt:
+            yield f"run {run} is {state} in attempt {attempt}, and its log ends with {log[-1:]}"
+        if (state in ENDED) != (ended is not None):
+            yield f"run {run} is {state} and ended at {ended}"
+        if state not in ENDED and state != "review":
+            yield f"run {run} is {state}, though nothing goes on"
+    for run in logs:
+        yield f"there is a log of {run}, which is no run"
+
+
+def starts(house: House) -> Iterable[str]:
+    """What may not be repeated was started once, and each start that was seen is an attempt of a run."""
+    seen = Counter(tuple(line.split()) for line in house.lines("starts"))
+    state = {
+        run: (name, state, attempt) for run, name, state, attempt in house.ledger.rows(
+            "SELECT run.id, a.name, run.state, run.attempt FROM run JOIN automation a ON a.id = run.automation_id"
+        )
+    }
+    by_run: Counter[str] = Counter()
+    for (run, attempt), n in seen.items():
+        by_run[run] += n
+        if run not in state:
+            yield f"{run} was started, and is not in the ledger"
+        elif n > 1:
+            yield f"attempt {attempt} of {run} was started {n} times"
+        elif int(attempt) > state[run][2]:
+            yield f"attempt {attempt} of {run} was started, and the ledger knows {state[run][2]}"
+    for run, (name, state_, _) in state.items():
+        if name == "once" and by_run[run] > 1:
+            yield f"{run} may not be repeated, and was started {by_run[run]} times"
+        if name in ("once", "again", "flaky", "newest") and state_ == "succeeded" and not by_run[run]:
+            yield f"{run} succeeded without having been started"
+
+
+def effects(house: House) -> Iterable[str]:
+    """Each effect happened once at most, none without its intent, and what is written as done happened."""
+    happened = house.world.effects()
+    written = {
+        f"{run}:{key}": state for run, key, state in
+        house.ledger.rows("SELECT run_id, key, state FROM effect WHERE name <> 'started'")
+    }
+    for key, times in happened.items():
+        if len(times) > 1:
+            yield f"effect {key} happened {len(times)} times"
+        if key not in written:
+            yield f"effect {key} happened without an intent"
+    for key, state in written.items():
+        if state == "done" and key not in happened:
+            yield f"effect {key} is written as done and did not happen"
+    for (run,) in house.ledger.rows(
+        "SELECT run.id FROM run JOIN automation a ON a.id = run.automation_id "
+        "WHERE a.name = 'acts' AND run.state = 'succeeded' "
+        "AND (SELECT count(*) FROM effect e WHERE e.run_id = run.id AND e.state = 'done' AND e.name <> 'started') <> 2"
+    ):
+        yield f"{run} succeeded without both of its effects"
+
+
+def deliveries(house: House) -> Iterable[str]:
+    """What is written as delivered arrived; what arrived twice was the same both times; nothing came from nowhere."""
+    received = house.world.deliveries()
+    known: set[str] = set()
+    for run, kind, state, event, evidence, text in house.ledger.rows(
+        "SELECT d.run_id, d.kind, d.state, d.event_id, d.evidence, o.text FROM delivery d "
+        "LEFT JOIN run_output o ON o.run_id = d.run_id"
+    ):
+        known.add(event)
+        if state != "delivered":
+            yield f"the {kind} of {run} is {state}"
+        elif kind == "webhook" and event not in received:
+            yield f"the webhook {event} of {run} is delivered and did not arrive"
+        elif kind == "file":
+            path = house.home / "outputs" / evidence.rpartition(" ")[0]
+            if not path.is_file() or path.read_text().strip() != text.strip():
+                yield f"the file of {run} is delivered and is not at {path}"
+    for event, tries in received.items():
+        if event not in known:
+            yield f"webhook {event} arrived, and is not in the ledger"
+        if len({one["hash"] for one in tries}) > 1 or len({one["run"] for one in tries}) > 1:
+            yield f"webhook {event} arrived with different bodies"
+        if not all(one["verified"] for one in tries):
+            yield f"webhook {event} arrived with a wrong signature"
+    for (run,) in house.ledger.rows(
+        "SELECT r.id FROM run r WHERE r.state = 'succeeded' "
+        "AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.run_id = r.id)"
+    ):
+        yield f"{run} succeeded and nothing was to be delivered"
+
+
+def arrivals(house: House) -> Iterable[str]:
+    """What the desk said it took is in the ledger, once, with the run it named."""
+    path = house.folder / "told"
+    told = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    admitted: dict[str, list[str]] = {}
+    for external, run in house.ledger.rows(
+        "SELECT external_id, run_id FROM firing WHERE source = 'call' AND verdict = 'admitted'"
+    ):
+        admitted.setdefault(external, []).append(run)
+    for one in told:
+        if admitted.get(one["id"]) != [one["run"]]:
+            yield f"{one['id']} was taken as {one['run']}, and the ledger has {admitted.get(one['id'])}"
+
+
+def remains(house: House) -> Iterable[str]:
+    """Killed desks leave nothing behind that grows with their number."""
+    kept = {str(run) for (run,) in house.ledger.rows("SELECT id FROM run WHERE state = 'review'")}
+    for name in ("locks", "kicks", "scratch"):
+        if left := sorted({path.name.partition("-")[0] for path in (house.home / name).glob("*")} - kept):
+            yield f"in {name} there is left: {left[:5]}, {len(left)} in all"
+    if children := house.ledger.rows("SELECT run_id FROM child c WHERE NOT EXISTS "
+                                     "(SELECT 1 FROM run r WHERE r.id = c.run_id AND r.state = 'review')"):
+        yield f"children are written down of runs that do not go on: {children[:5]}"

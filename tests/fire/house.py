@@ -1,0 +1,239 @@
+"""The house: where desks are opened, killed, frozen and opened again, always on the same store."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from fire.recorder import SECRET, World
+
+T = TypeVar("T")
+
+PATIENCE = 30.0
+"""Seconds after which what should have happened has not."""
+BOOT_LIMIT = 3.0
+QUICK = {"beat": 0.2, "lease": 1.0, "sweep": 0.4, "drain": 5.0}
+"""Settings of a desk that notices within a second what takes a minute by default."""
+
+
+def until(fact: Callable[[], T], what: str, within: float = PATIENCE) -> T:
+    """What `fact` gives as soon as it gives something. Fails naming `what`."""
+    limit = time.monotonic() + within
+    while not (found := fact()):
+        if time.monotonic() > limit:
+            raise AssertionError(f"not within {within:g} s: {what}")
+        time.sleep(0.01)
+    return found
+
+
+class Ledger:
+    """The store as somebody outside reads it, in plain SQL."""
+
+    def __init__(self, store: str) -> None:
+        self.store = store
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        if self.store.startswith("postgresql:"):
+            import psycopg
+
+            with psycopg.connect(self.store, autocommit=True) as postgres:
+                return postgres.execute(sql.encode()).fetchall()
+        import apsw
+
+        connection = apsw.Connection(self.store, flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            connection.set_busy_timeout(5000)
+            return list(connection.execute(sql))
+        finally:
+            connection.close()
+
+    def count(self, sql: str) -> int:
+        return int(self.rows(f"SELECT count(*) FROM {sql}")[0][0])
+
+    def busy(self) -> list[tuple[Any, ...]]:
+        """What still goes on by itself."""
+        return self.rows(
+            "SELECT id, state FROM run WHERE state IN ('queued', 'running', 'held', 'lost') "
+            "UNION ALL SELECT id, state FROM delivery WHERE state IN ('pending', 'sending')"
+        )
+
+    def dump(self) -> dict[str, list[tuple[Any, ...]]]:
+        """Every row of every table that says what happened."""
+        keys = {
+            "automation": "id", "trigger": "id", "firing": "id", "firing_payload": "firing_id", "run": "id",
+            "run_output": "run_id", "transition": "run_id, seq", "effect": "run_id, key", "child": "run_id, token",
+            "delivery": "id", "delivery_try": "delivery_id, n", "inbox": "id", "rollup_month": "automation_id, month",
+            "definition_change": "id", "trigger_version": "trigger_id, version", "pause": "automation_id, paused_from",
+            "quarantine": "subject, key",
+        }
+        return {table: self.rows(f'SELECT * FROM "{table}" ORDER BY {key}') for table, key in keys.items()}
+
+
+class Desk:
+    """One desk process."""
+
+    def __init__(self, order: dict[str, Any], log: Path) -> None:
+        self._started = time.monotonic()
+        self._log = log
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("NIGHTPORTER_")}
+        environment["FIRE_SECRET"] = SECRET
+        environment["PYTHONPATH"] = str(Path(__file__).parents[1])
+        self.process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("desk.py")), json.dumps(order)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log.open("ab"), text=True, env=environment,
+            start_new_session=True,
+        )
+        self._heard: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        threading.Thread(target=self._listen, daemon=True).start()
+        self.boot = 0.0
+        """Seconds from the start of the process to its being ready."""
+        self.worker = ""
+        self.guard = 0
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            said = json.loads(line)
+            if said["event"] == "ready":
+                self.boot = time.monotonic() - self._started
+            self._heard.put(said)
+        self._heard.put(None)
+
+    def hear(self, event: str, within: float = PATIENCE) -> dict[str, Any]:
+        """Wait for it to say so. Fails when it ends first."""
+        try:
+            said = self._heard.get(timeout=within)
+        except queue.Empty:
+            raise AssertionError(f"the desk did not say {event!r} within {within:g} s:\n{self.log()}") from None
+        if said is None or said["event"] != event:
+            raise AssertionError(
+                f"the desk said {said} instead of {event!r}, code {self.process.poll()}:\n{self.log()}"
+            )
+        return said
+
+    def ready(self) -> Desk:
+        said = self.hear("ready")
+        self.worker, self.guard = said["worker"], said["guard"]
+        return self
+
+    def tell(self, *words: str) -> None:
+        """A command, carried out when this returns."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(" ".join(words) + "\n")
+        self.process.stdin.flush()
+        self.hear(words[0])
+
+    def kill(self) -> None:
+        """End its process group without a last word."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.gone()
+
+    def gone(self, within: float = PATIENCE) -> int:
+        """Its code, once it has ended."""
+        try:
+            code = self.process.wait(within)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"the desk did not end within {within:g} s:\n{self.log()}") from None
+        if self.process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self.process.stdin.close()
+        return code
+
+    def stop(self, within: float = PATIENCE) -> int:
+        """Ask it to end, and wait until it has: its code."""
+        self.process.terminate()
+        return self.gone(within)
+
+    def freeze(self) -> None:
+        os.kill(self.process.pid, signal.SIGSTOP)
+        self.frozen()
+
+    def frozen(self) -> None:
+        """Wait until it stands still."""
+        until(lambda: _state_of(self.process.pid) == "T", "the desk stands still")
+
+    def thaw(self) -> None:
+        os.kill(self.process.pid, signal.SIGCONT)
+
+    def log(self) -> str:
+        return self._log.read_text()[-6000:]
+
+
+@dataclass
+class House:
+    """A home and a store, and all desks that were ever opened on them."""
+
+    folder: Path
+    store: str
+    world: World
+    desks: list[Desk] = field(default_factory=list)
+    kills: int = 0
+
+    def __post_init__(self) -> None:
+        self.home = self.folder / "home"
+        self.home.mkdir(parents=True, exist_ok=True)
+        self.ledger = Ledger(self.store)
+
+    def open(
+        self, world: str = "house", *, fault: str = "", quiet: bool = False, arrivals: float = 0.0, **settings: Any
+    ) -> Desk:
+        """Start a desk; it may not be ready yet, and with a `fault` perhaps never will be."""
+        order = {
+            "home": str(self.home), "store": self.store, "recorder": self.world.url, "world": world, "fault": fault,
+            "quiet": quiet, "arrivals": arrivals, "told": str(self.folder / "told"),
+            "starts": str(self.folder / "starts"), "beats": str(self.folder / "beats"),
+            "settings": {**QUICK, **settings},
+        }
+        desk = Desk(order, self.folder / f"desk-{len(self.desks)}.log")
+        self.desks.append(desk)
+        return desk
+
+    def kill(self, desk: Desk) -> None:
+        desk.kill()
+        self.kills += 1
+
+    def settle(self, world: str = "house") -> None:
+        """Open once more without clocks, wait until all that was started has ended, and stop in order."""
+        desk = self.open(world, quiet=True).ready()
+        self.idle()
+        assert desk.stop() == 0, desk.log()
+
+    def idle(self) -> None:
+        until(lambda: not self.ledger.busy(), f"nothing goes on any more: {self.ledger.busy()[:5]}")
+
+    def boots(self) -> list[float]:
+        """How long each desk that got there took to be ready."""
+        return [desk.boot for desk in self.desks if desk.boot]
+
+    def lines(self, name: str) -> list[str]:
+        """What scripts wrote down: `starts` or `beats`."""
+        book = self.folder / name
+        return book.read_text().splitlines() if book.exists() else []
+
+
+@contextlib.contextmanager
+def a_house(folder: Path, store: str, world: World) -> Iterator[House]:
+    """A house; whatever still lives in it at the end of the block is ended."""
+    house = House(folder, store, world)
+    try:
+        yield house
+    finally:
+        for desk in house.desks:
+            if desk.process.poll() is None:
+                desk.kill()
+
+
+def _state_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
