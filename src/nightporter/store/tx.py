@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nightporter.store.sql_port import Sql
 from nightporter.store.tx_admission import AdmissionTx
+from nightporter.store.tx_audit import AuditTx
 from nightporter.store.tx_automations import AutomationTx
 from nightporter.store.tx_clock import ClockTx
 from nightporter.store.tx_delivery import DeliveryTx
@@ -12,7 +13,7 @@ from nightporter.store.tx_ledger import LedgerTx
 from nightporter.store.tx_sweep import SweepTx
 
 
-class Tx(AutomationTx, ClockTx, AdmissionTx, DispatchTx, DeliveryTx, SweepTx, LedgerTx):
+class Tx(AutomationTx, ClockTx, AdmissionTx, DispatchTx, DeliveryTx, SweepTx, LedgerTx, AuditTx):
     """One transaction on either database. Lives only inside the function it was handed to."""
 
     def __init__(self, sql: Sql, dialect: str) -> None:

@@ -1,0 +1,36 @@
+"""The armed slot: what is to come is set, once, and not in the past."""
+
+from __future__ import annotations
+
+from nightporter.clock import SECOND, rfc3339
+from nightporter.ledger.audit.check import asked
+
+CHECKS = (
+    asked("I-13", "no armed slot is overdue while the clock is read", "overdue",
+          lambda r: f"{r[0]} is armed for {rfc3339(r[1])}, which has passed unanswered"),
+    asked("I-15", "what does not act is not armed", "armed_inert",
+          lambda r: f"{r[0]} {r[2]}, and is armed for {rfc3339(r[1])}"),
+    asked("I-16", "a one-shot that has its answer is not armed", "armed_once_more",
+          lambda r: f"{r[0]} has its answer, and is armed for {rfc3339(r[1])}"),
+    asked("I-17", "the armed slot is after every slot that has its answer", "armed_in_the_past",
+          lambda r: f"{r[0]} is armed for {rfc3339(r[1])}, and {rfc3339(r[2])} has its answer"),
+    asked("I-19", "no slot is answered before it comes", "answered_early",
+          lambda r: f"{r[0]} answers the slot {rfc3339(r[1])} at {rfc3339(r[2])}"),
+    asked("I-20", "no run starts before its slot", "started_early",
+          lambda r: f"{r[0]} is of the slot {rfc3339(r[1])} and started at {rfc3339(r[2])}"),
+    asked("I-21", "a run is marked late when it started more than 300 s after its slot, and only then", "ran_late",
+          lambda r: f"{r[0]} started {(r[2] or 0) - (r[1] or 0):,} µs after its slot and is marked {_late(r[3])}"),
+    asked("N-01", "the spans of a trigger's schedules follow one another", "versions_chain",
+          lambda r: f"{r[0]}: version {r[1]}, in force after {rfc3339(r[2])} until {rfc3339(r[3]) or 'now'}, "
+                    "does not follow the one before it"),
+    asked("N-02", "what owes slots has its schedule in force, what owes none has none", "version_in_force",
+          lambda r: f"{r[0]} " + (f"has version {r[1]} of its schedule, and "
+                                  + ("none" if r[2] is None else f"another or {r[2]}") + " is in force"
+                                  if r[3] else f"owes no slots, and version {r[2]} of its schedule is in force")),
+    asked("N-03", "an automation's pauses follow one another, and one is open while it sleeps", "pauses",
+          lambda r: f"{r[0]}: its pause from {rfc3339(r[1])} until {rfc3339(r[2]) or 'now'} {r[3]}"),
+)
+
+
+def _late(mark: int) -> str:
+    return "late" if mark else f"in time, where {300 * SECOND:,} is the limit"

@@ -1,0 +1,49 @@
+"""Slots and lines: every promise has exactly one answer. What only an enumeration can tell is in `enumeration`."""
+
+from __future__ import annotations
+
+from nightporter.clock import rfc3339
+from nightporter.ledger.audit.check import Check, Tally, Terms, asked
+from nightporter.store import Tx
+from nightporter.words import Reason, Verdict
+
+
+def _verdicts(tx: Tx, terms: Terms) -> Tally:
+    tally = Tally()
+    for verdict, reason, count, example in tx.sums("verdict"):
+        if verdict not in set(Verdict):
+            tally.add(f"{example}, one of {count}, has the verdict {verdict!r}, which there is not", count)
+        elif (reason is None) != (verdict == Verdict.ADMITTED) or (reason is not None and reason not in set(Reason)):
+            tally.add(f"{example}, one of {count}, is {verdict} with {_because(reason)}", count)
+    return tally
+
+
+def _because(reason: str | None) -> str:
+    return "no reason" if reason is None else f"the reason {reason!r}"
+
+
+_WHAT = {
+    "stray": "is {1} and names {2}",
+    "none": "is {1} and names no run",
+    "gone": "became {2}, which is not there and was not pruned",
+    "other": "became {2}, which is of another line, trigger or slot",
+}
+
+CHECKS = (
+    asked("I-01", "each slot has one line at most", "slot_twice",
+          lambda r: f"{r[0]} has {r[2]} lines for its slot {rfc3339(r[1])}"),
+    asked("I-02", "each slot has one run at most", "slot_run_twice",
+          lambda r: f"{r[0]} has {r[2]} runs for its slot {rfc3339(r[1])}"),
+    asked("I-05", "a slot's line names a version of the schedule that was in force then", "slot_version",
+          lambda r: f"{r[0]} answers {r[1]} from {rfc3339(r[3])} under version {r[2]}, in force "
+                    + (f"after {rfc3339(r[4])} until {rfc3339(r[5]) or 'now'}" if r[4] is not None else "never")),
+    Check("I-06", "each line has a verdict of the list, and a reason of the list unless it was admitted", _verdicts),
+    asked("I-07", "an admitted line names its run, and only it does", "line_and_run",
+          lambda r: f"{r[0]} " + _WHAT[r[3]].format(*r)),
+    asked("I-08", "each run has the line that admitted it", "run_without_line",
+          lambda r: f"{r[0]} was admitted by {r[1]}, which " + ("is not there" if r[2] is None else f"became {r[2]}")),
+    asked("I-09", "no slot is answered by two lines, alone or in a range", "ranges_meet",
+          lambda r: f"{r[0]} answers {r[1]} from {rfc3339(r[2])}, and a range before it reaches {rfc3339(r[3])}"),
+    asked("I-10a", "a line for several slots says which, and how many", "range_shape",
+          lambda r: f"{r[0]} is {r[1]}, from {rfc3339(r[2])} to {rfc3339(r[3])}, {r[4]} slots"),
+)
