@@ -118,3 +118,23 @@ def rows(store: Store, sql: str, *parameters: object) -> list[tuple[Any, ...]]:
     with psycopg.connect(store.url, autocommit=True) as postgres:  # type: ignore[attr-defined]
         cursor = postgres.execute(sql.replace("?", "%s").encode(), parameters)
         return cursor.fetchall() if cursor.description else []
+
+
+# -- what became of it, as facts to assert ------------------------------------------------------------------------
+
+
+def states(store: Store, automation: str = "") -> list[str]:
+    """The states of an automation's runs, or of all runs, in the order in which they were admitted."""
+    found = rows(store, "SELECT state, automation_id FROM run ORDER BY queued_at, id")
+    return [state for state, of in found if automation in ("", of)]
+
+
+def run_row(store: Store, run: str | None, *columns: str) -> tuple[Any, ...]:
+    """Columns of one run."""
+    [found] = rows(store, f"SELECT {', '.join(columns)} FROM run WHERE id = ?", run)
+    return found
+
+
+def steps(store: Store, run: str | None) -> list[str]:
+    """The states a run went through, as its transitions tell them."""
+    return [to for (to,) in rows(store, "SELECT to_state FROM transition WHERE run_id = ? ORDER BY seq", run)]

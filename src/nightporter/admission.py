@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
@@ -40,7 +41,7 @@ def admit(tx: Tx, firings: Sequence[Firing | Settled], *, now: Instant) -> list[
     """
     batch = _Batch(tx, now)
     batch.read(firings)
-    answers = [batch.decide(firing, nth) for nth, firing in enumerate(firings)]
+    answers = [batch.decide(firing) for firing in firings]
     batch.write()
     return answers
 
@@ -54,7 +55,11 @@ class _Batch:
     triggers: dict[str, TriggerFacts] = field(default_factory=dict)
     told: dict[tuple[str, str], str | None] = field(default_factory=dict)
     loads: dict[str, Load] = field(default_factory=dict)
+    caps: tuple[int, int, int] = (0, 0, 0)
+    """How far each number of a load is counted."""
     stopped: bool = False
+    nth: Counter[str] = field(default_factory=Counter)
+    """Lines of each trigger in this batch."""
     runs: list[tuple[object, ...]] = field(default_factory=list)
     lines: list[tuple[object, ...]] = field(default_factory=list)
     payloads: list[tuple[object, ...]] = field(default_factory=list)
@@ -71,17 +76,21 @@ class _Batch:
         self.told = self.tx.recall({(f.trigger_id, f.external_id) for f in firings if not _is_drawn(f)})
         self.stopped = self.tx.stopped()
         asking = [self.triggers[f.trigger_id] for f in firings if isinstance(f, Firing)]
-        queued, going, hour = caps([t.policy for t in asking if t.kind != "manual"])
-        if queued or going or hour:
-            self.loads = self.tx.loads(
-                {t.automation_id for t in asking}, queued_cap=queued, going_cap=going, hour_cap=hour, now=self.now
-            )
+        self.caps = caps([t.policy for t in asking if t.kind != "manual"])
+        if any(self.caps):
+            self.loads = self._count({t.automation_id for t in asking})
+
+    def _count(self, automation_ids: set[str]) -> dict[str, Load]:
+        queued, going, hour = self.caps
+        return self.tx.loads(automation_ids, queued_cap=queued, going_cap=going, hour_cap=hour, now=self.now)
 
     # -- decide -----------------------------------------------------------------------------------------------
 
-    def decide(self, firing: Firing | Settled, nth: int) -> Answer:
+    def decide(self, firing: Firing | Settled) -> Answer:
         trigger = self.triggers[firing.trigger_id]
-        firing_id = firing_id_for(firing.trigger_id, firing.external_id, self.now, trigger.firings + nth)
+        nth = trigger.firings + self.nth[firing.trigger_id]
+        self.nth[firing.trigger_id] += 1
+        firing_id = firing_id_for(firing.trigger_id, firing.external_id, self.now, nth)
         key = (firing.trigger_id, firing.external_id)
         if key in self.told:
             first = self.told[key]
@@ -98,8 +107,7 @@ class _Batch:
 
     def _judge(self, firing: Firing, trigger: TriggerFacts, firing_id: FiringId) -> Answer:
         load = self.loads.get(trigger.automation_id, Load())
-        size = len(firing.text) + len(firing.payload or "")
-        asking = Asking(trigger, load, size, self.stopped)
+        asking = Asking(trigger, load, _bytes(firing.text) + _bytes(firing.payload or ""), self.stopped)
         objection = judge(asking, self.now)
         key = (firing.trigger_id, firing.external_id)
         if objection is not None:
@@ -111,8 +119,9 @@ class _Batch:
         run_id = run_id_for(firing.trigger_id, firing.external_id, firing.scheduled_for or self.now)
         self.told[key] = run_id
         blocked = "overlap" if goes_alone(asking) else None
-        if blocked and trigger.policy.overlap is Overlap.REPLACE and not self._supersede(trigger, run_id):
-            blocked = None
+        if blocked and trigger.policy.overlap is Overlap.REPLACE:
+            blocked = "overlap" if self._supersede(trigger, run_id) else None
+            load = self._count({trigger.automation_id})[trigger.automation_id]  # without those it replaced
         self._queue(firing, trigger, firing_id, run_id, blocked)
         if self.loads:  # otherwise no gate of this batch counts anything
             self.loads[trigger.automation_id] = load.with_one_more(
@@ -192,6 +201,10 @@ class _Batch:
         if self.runs:
             self.tx.kick("queued")
         self.runs, self.lines, self.payloads, self.counts = [], [], [], {}
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def _is_drawn(firing: Firing | Settled) -> bool:

@@ -80,6 +80,7 @@ def slot_key(slot: Instant) -> str:
 
 def answer(tx: Tx, plans: Sequence[Plan], *, now: Instant) -> list[tuple[Firing | Settled, Answer]]:
     """Move the slots on and admit what they became. What another scheduler moved on first is left out."""
+    tx.lock_automations({p.armed.automation_id for p in plans})  # before their triggers, as an edit does
     moved = tx.advance([
         (p.armed.trigger_id, p.armed.next_fire_at, p.next_fire_at, TZDATA) for p in plans
     ])

@@ -1,13 +1,14 @@
 -- Admission: a firing becomes a queued run, or a verdict with its reason.
 
 -- name: trigger_facts
--- What the gates need of the triggers of a batch; on PostgreSQL it locks their automations, in the order of ids.
+-- What the gates need of the triggers of a batch; on PostgreSQL it locks them behind their automations, in the order
+-- of ids: what is not locked would be told as it was before an edit that we waited for.
 SELECT t.id, t.automation_id, t.kind, t.enabled, t.removed_at, t.policy, t.version,
        a.workspace, a.owner, a.state, a.state_reason, a.version, a.last_started_at, t.firings
 FROM @rows(id text) AS r
 JOIN trigger t ON t.id = r.id
 JOIN automation a ON a.id = t.automation_id
-ORDER BY a.id @lock(a);
+ORDER BY a.id, t.id @lock(a, t);
 
 -- name: firing_recall
 -- The first telling of each (trigger, external id), where there was one.
