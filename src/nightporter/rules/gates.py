@@ -86,16 +86,19 @@ Gate = Callable[[Asking, Instant], Objection | None]
 
 
 def not_deleted(asking: Asking, now: Instant) -> Objection | None:
+    """The trigger or its automation was removed."""
     if asking.trigger.removed or asking.trigger.state == "removed":
         return Objection(Reason.DELETED)
     return None
 
 
 def enabled(asking: Asking, now: Instant) -> Objection | None:
+    """The definition switches the trigger off."""
     return None if asking.trigger.enabled else Objection(Reason.DISABLED)
 
 
 def not_expired(asking: Asking, now: Instant) -> Objection | None:
+    """The automation's expiry has passed."""
     expires = asking.trigger.policy.expires
     if expires is not None and expires <= now:
         return Objection(Reason.EXPIRED, f"it expired at {rfc3339(Instant(expires))}")
@@ -103,28 +106,33 @@ def not_expired(asking: Asking, now: Instant) -> Objection | None:
 
 
 def readable(asking: Asking, now: Instant) -> Objection | None:
+    """The definition file cannot be read; what was good before does not fire."""
     if asking.trigger.state == "config_error":
         return Objection(Reason.CONFIGURATION, asking.trigger.state_reason)
     return None
 
 
 def accepted(asking: Asking, now: Instant) -> Objection | None:
+    """The automation is a proposal."""
     if asking.trigger.state == "proposed":  # a proposal is inert: no hand runs it before a person accepted it
         return Objection(Reason.PAUSED, asking.trigger.state_reason or "it is a proposal that nobody has accepted")
     return None
 
 
 def not_paused(asking: Asking, now: Instant) -> Objection | None:
+    """A person or the desk paused the automation."""
     if asking.trigger.state in ("paused", "auto_paused"):
         return Objection(Reason.PAUSED, asking.trigger.state_reason)
     return None
 
 
 def not_stopped(asking: Asking, now: Instant) -> Objection | None:
+    """A person stopped everything."""
     return Objection(Reason.STOPPED) if asking.stopped else None
 
 
 def payload_fits(asking: Asking, now: Instant) -> Objection | None:
+    """Text and payload are larger than the desk carries."""
     if asking.size > PAYLOAD_LIMIT:
         return Objection(
             Reason.PAYLOAD_TOO_LARGE, f"{asking.size} bytes; the limit is {PAYLOAD_LIMIT}", Verdict.REFUSED
@@ -133,6 +141,7 @@ def payload_fits(asking: Asking, now: Instant) -> Objection | None:
 
 
 def cooled_down(asking: Asking, now: Instant) -> Objection | None:
+    """The last attempt started, or the next is about to start, less than the cooldown away."""
     cooldown = asking.trigger.policy.cooldown
     if not cooldown:
         return None
@@ -149,6 +158,7 @@ def cooled_down(asking: Asking, now: Instant) -> Objection | None:
 
 
 def under_hourly_ceiling(asking: Asking, now: Instant) -> Objection | None:
+    """The hour before now has as many runs as an hour may have."""
     ceiling = asking.trigger.policy.per_hour
     if ceiling is None or asking.load.admitted_in_hour < ceiling:
         return None
@@ -158,6 +168,7 @@ def under_hourly_ceiling(asking: Asking, now: Instant) -> Objection | None:
 
 
 def line_has_room(asking: Asking, now: Instant) -> Objection | None:
+    """As many runs wait as may."""
     limit = asking.trigger.policy.queued
     if limit is None or asking.load.queued < limit:
         return None
@@ -165,6 +176,7 @@ def line_has_room(asking: Asking, now: Instant) -> Objection | None:
 
 
 def not_overlapping(asking: Asking, now: Instant) -> Objection | None:
+    """A run is going, and the policy is to skip."""
     if asking.trigger.policy.overlap is Overlap.SKIP and asking.load.going:
         return Objection(Reason.OVERLAP, f"{asking.load.standing} was still going")
     return None

@@ -64,6 +64,7 @@ class Run:
 
     @property
     def id(self) -> str:
+        """The run's id."""
         return self._work.run_id
 
     @property
@@ -78,6 +79,7 @@ class Run:
 
     @property
     def text(self) -> str:
+        """The text of the firing; empty where there is none."""
         return self._work.text
 
     @property
