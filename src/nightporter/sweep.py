@@ -90,11 +90,10 @@ def take_from_dead(
     total = Recovered()
     for worker in dict.fromkeys([*leases.dead(workers), *owing]):
         if worker != me:
-            # Before the rest: a lock that is gone says dead as well as a free one, should this sweeper die too.
+            total += bury(store, worker, runners, destinations, definitions, host=host, now=clock.now)
             if lock := locks.get(worker):
                 with contextlib.suppress(OSError):  # another user's: a file of no bytes is left lying
                     lock.unlink()
-            total += bury(store, worker, runners, destinations, definitions, host=host, now=clock.now)
     return total
 
 
