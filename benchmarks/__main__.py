@@ -14,7 +14,7 @@ from pathlib import Path
 import apsw
 import structlog
 
-from benchmarks import durable, herd, report, wakes
+from benchmarks import durable, herd, history, report, resting, schedules, startup, wakes
 from benchmarks.bare import BareSqlite, batches
 from benchmarks.figures import Row
 from benchmarks.options import Options
@@ -41,21 +41,24 @@ def main() -> int:
             _say(f"{name} ...")
             rows += measure(options)
         facts["syncs_per_second_after"] = round(syncs_per_second(folder))
-    found = report.document(rows, facts)
     print(report.table(rows))
-    print(f"\n{options.rounds} rounds; ratio: median to the limit's median; disk: "
-          f"{facts['syncs_per_second']:,} - {facts['syncs_per_second_after']:,} durable pages/s, "
-          f"bare batches without callers: {facts['bare_batches_per_second']:,} jobs/s; "
-          f"{time.perf_counter() - began:.0f} s in all")
+    print(f"""
+{options.rounds} rounds. ratio: the median in parts of its limit's median.
+disk: {facts["syncs_per_second"]:,} durable pages/s before, {facts["syncs_per_second_after"]:,} after.
+bare batches without callers: {facts["bare_batches_per_second"]:,} jobs/s.
+load of the machine before: {facts["load_before"]}; whatever else it did, it did not do for these figures.
+{time.perf_counter() - began:.0f} s in all.""")
     if asked.only:
         return 0
     _compare(rows, facts)
-    report.save(found, report.REFERENCE if asked.keep else report.LATEST)
+    report.save(report.document(rows, facts), report.REFERENCE if asked.keep else report.LATEST)
     return 0
 
 
 def _on_sqlite(options: Options) -> list[Row]:
     home = options.folder / "sqlite"
+    home.mkdir()
+    history.fill(str(home / "nightporter.sqlite"), options.ledger)
     durable.pace(home, None, durable.CALLERS, durable.CALLERS)
     return durable.on_sqlite(options, home)
 
@@ -63,6 +66,7 @@ def _on_sqlite(options: Options) -> list[Row]:
 def _on_postgres(options: Options) -> list[Row]:
     home = options.folder / "postgres"
     with postgres(options.folder / "server") as (url, settings):
+        history.fill(url, options.ledger)
         durable.pace(home, url, durable.CALLERS, durable.CALLERS)
         return durable.on_postgres(options, home, url, settings)
 
@@ -72,6 +76,9 @@ PARTS: dict[str, Callable[[Options], list[Row]]] = {
     "postgres": _on_postgres,
     "wakes": lambda options: wakes.rows(options, options.folder / "wakes"),
     "herd": lambda options: herd.rows(options, options.folder / "herd"),
+    "schedules": schedules.rows,
+    "resting": lambda options: resting.rows(options, options.folder / "resting"),
+    "startup": lambda options: startup.rows(options, options.folder / "resting"),
 }
 
 
@@ -87,7 +94,8 @@ def _facts(options: Options) -> dict[str, object]:
         "system": f"{platform.system()} {platform.release()}", "file_system": file_system(options.folder),
         "python": platform.python_version(), "sqlite": apsw.sqlite_lib_version(),
         "syncs_per_second": round(syncs_per_second(options.folder)),
-        "bare_batches_per_second": round(without_callers), "switch_seconds": SWITCH_SECONDS,
+        "load_before": round(os.getloadavg()[0], 1), "bare_batches_per_second": round(without_callers),
+        "switch_seconds": SWITCH_SECONDS,
     }
 
 

@@ -13,6 +13,6 @@ def resident_mb(pid: int | None = None) -> float:
 
 
 def processor_seconds(pid: int) -> float:
-    """Seconds of processor time that a process has used, its threads included."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Seconds of processor time that the living threads of a process have used, to the nanosecond."""
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9

@@ -21,9 +21,17 @@ class Options:
     latency_seconds: float
     """Of the idle desk's slots, a round."""
     idle_seconds: float
+    starts: int
+    """Of each command, a round."""
 
     @staticmethod
     def of(folder: Path, *, quick: bool, rounds: int | None, ledger: int | None) -> Options:
         if quick:
-            return Options(folder, True, rounds or 3, 4_096, ledger or 0, 10_000, 2.0, 3.0)
-        return Options(folder, False, rounds or 3, 16_384, 100_000 if ledger is None else ledger, 10_000, 5.0, 10.0)
+            return Options(
+                folder, quick, rounds or 3, runs=3_072, ledger=ledger or 0, due_at_once=3_000, latency_seconds=1.0,
+                idle_seconds=1.5, starts=2,
+            )
+        return Options(
+            folder, quick, rounds or 3, runs=12_288, ledger=1_000_000 if ledger is None else ledger,
+            due_at_once=10_000, latency_seconds=5.0, idle_seconds=10.0, starts=5,
+        )
