@@ -47,7 +47,7 @@ def test_the_whole_program_serves_until_it_is_told_to_stop(tmp_path: Path) -> No
     assert beat.read_text(encoding="utf-8").strip() == "still here"
 
 
-@pytest.mark.parametrize("name", [*(set(nightporter.__all__) - {"Run"}), "Run.effect"])
+@pytest.mark.parametrize("name", [*sorted(set(nightporter.__all__) - {"Run"}), "Run.effect"])
 def test_every_name_that_the_package_offers_is_on_the_page(name: str) -> None:
     assert name in NAMES
 
