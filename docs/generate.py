@@ -2,6 +2,7 @@
 
     docs/states.md     from the tables of `nightporter.states` and the headers of the named queries
     docs/reasons.md    from `nightporter.words.reason`, and what `explain` says there is to do
+    docs/cli.md        the part between its two marks, from the verbs and their arguments
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from itertools import product
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from nightporter import states
@@ -29,6 +31,9 @@ from nightporter.states import (
     RunState,
 )
 from nightporter.store.named import queries
+from nightporter.surfaces.cli.app import build
+from nightporter.surfaces.cli.place import Common
+from nightporter.surfaces.cli.verbs import VERBS, Verb
 from nightporter.words import Outcome, Reason, Verdict
 
 HERE = Path(__file__).parent
@@ -162,7 +167,61 @@ def reasons_page() -> str:
     ]) + "\n"
 
 
-PAGES: dict[Path, Callable[[], str]] = {HERE / "states.md": states_page, HERE / "reasons.md": reasons_page}
+# -- cli.md -------------------------------------------------------------------------------------------------------
+
+BEGIN = "<!-- From here to the next mark: made by `make docs` from the verbs. Edit them, not this. -->"
+END = "<!-- The end of what `make docs` makes. -->"
+
+
+def arguments(verb: Verb) -> list[Any]:
+    """What a verb takes of its own, as cyclopts sees it."""
+    taken = build()[verb.name].assemble_argument_collection()
+    return [argument for argument in taken if argument.field_info.name not in COMMON and argument.names != ("*",)]
+
+
+COMMON = frozenset({*Common.__dataclass_fields__, "common"})
+"""What every verb takes."""
+
+
+def shown(argument: Any) -> str:
+    """How an argument is written: `NAME`, `--count, -n`."""
+    if argument.index is not None:
+        word = str(argument.names[0]).lstrip("-").upper()
+        return f"`{word}`" if argument.required else f"`[{word}]`"
+    return ", ".join(f"`{name}`" for name in argument.names if name not in argument.negatives)
+
+
+def verb_section(verb: Verb) -> str:
+    function = build()[verb.name].default_command
+    told = " ".join((inspect.getdoc(function) or verb.summary).split())
+    own = arguments(verb)
+    usage = " ".join(["nightporter", verb.name, *(shown(one).strip("`") for one in own if one.index is not None)])
+    also = f" Also: {', '.join(f'`{alias}`' for alias in verb.aliases)}." if verb.aliases else ""
+    parts = [f"### {verb.name}", f"`{usage}`", fill(told + also, 118, break_on_hyphens=False)]
+    if own:
+        rows = ((shown(one), str(one.parameter.help or "")) for one in own)
+        parts.append(table(("argument", "what it says"), rows))
+    return "\n\n".join(parts)
+
+
+def verbs_part() -> str:
+    parts = []
+    for group in dict.fromkeys(verb.group for verb in VERBS):
+        parts.append(f"## {group}")
+        parts += [verb_section(verb) for verb in VERBS if verb.group == group]
+    return "\n\n".join(parts)
+
+
+def cli_page() -> str:
+    """The page as it stands, with the part between the marks made new."""
+    before, begin, rest = (HERE / "cli.md").read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    return f"{before}{begin}\n\n{verbs_part()}\n\n{end}{after}"
+
+
+PAGES: dict[Path, Callable[[], str]] = {
+    HERE / "states.md": states_page, HERE / "reasons.md": reasons_page, HERE / "cli.md": cli_page,
+}
 
 
 def write() -> list[Path]:
