@@ -57,7 +57,8 @@ def test_triggers_without_a_desk_and_slots_that_passed_are_found(store: Store) -
 
 def test_a_worker_that_died_is_a_note(store: Store, tmp_path: Path) -> None:
     (tmp_path / "free").write_text("")
-    store.write(lambda tx: tx.join("wrk_x", role="desk", host="here", pid=99, lock_path=str(tmp_path / "free"), now=NOW))
+    lock = str(tmp_path / "free")
+    store.write(lambda tx: tx.join("wrk_x", role="desk", host="here", pid=99, lock_path=lock, now=NOW))
     found = look(store, host="here")
     assert codes(found) == ["dead_worker"]
     assert found.healthy

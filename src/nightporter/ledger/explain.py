@@ -89,8 +89,7 @@ def _standing(tx: Tx, line: AutomationLine, now: Instant) -> list[str]:
             error = line.error or {}
             place = f" at {error.get('path') or line.path}:{error.get('line', 0)}:{error.get('column', 0)}"
             what = error.get("what") or line.state_reason
-            hint = f" {error['next']}." if error.get("next") else ""
-            found.append(f"{name} cannot run: its definition has an error{place}: {what}.{hint}")
+            found.append(f"{name} cannot run: its definition has an error{place}: {what} - mend it there.")
         case AutomationState.EXPIRED:
             when = spoken(line.expires or line.state_at, zone)
             found.append(f"{name} expired at {when}. {remedy(Reason.EXPIRED, name=name)}")

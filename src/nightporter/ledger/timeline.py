@@ -90,7 +90,8 @@ def timeline(
     found: list[tuple[Instant, str, str, int | None, str | None]] = []
     if run.scheduled_for is not None:
         found.append((run.scheduled_for, "due", "its slot", None, None))
-    found += [(t.at, *_changed(t, due), t.attempt or None, t.worker) for t in transitions]
+    since = "it was admitted" if run.scheduled_for is None else "it was due"
+    found += [(t.at, *_changed(t, due, since), t.attempt or None, t.worker) for t in transitions]
     for effect in effects:
         if effect.name != "started":
             known = "done" if effect.done_at is not None else "intended, and not known to be done"
@@ -112,7 +113,7 @@ def timeline(
     )
 
 
-def _changed(t: Transition, due: Instant) -> tuple[str, str]:
+def _changed(t: Transition, due: Instant, since: str) -> tuple[str, str]:
     why = reason_sentence(t.reason)
     state = RunState(t.to_state)
     match state:
@@ -123,7 +124,7 @@ def _changed(t: Transition, due: Instant) -> tuple[str, str]:
         case RunState.QUEUED:
             return "again", f"queued again. {why}".strip()
         case RunState.RUNNING:
-            return "started", f"claimed and started, {lasting(t.at - due)} after it was due"
+            return "started", f"claimed and started, {lasting(t.at - due)} after {since}"
         case RunState.WAITING:
             return "review", "waits for an answer"
         case RunState.HELD:
@@ -133,7 +134,7 @@ def _changed(t: Transition, due: Instant) -> tuple[str, str]:
         case RunState.REVIEW:
             return "review", f"set aside for a person. {why}".strip()
         case (RunState.SUCCEEDED | RunState.FAILED | RunState.TIMED_OUT | RunState.CANCELLED | RunState.SKIPPED):
-            return "ended", f"{_words(t.to_state)}. {why}".strip()
+            return "ended", f"{_words(t.to_state)}{': ' + why if why else ''}"
         case _:
             assert_never(state)
 

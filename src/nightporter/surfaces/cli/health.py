@@ -1,0 +1,127 @@
+"""How the desk is: status, doctor, audit."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from nightporter.clock import Instant
+from nightporter.config import Config
+from nightporter.definitions import scan
+from nightporter.engine.places import definitions_of
+from nightporter.errors import BadInput
+from nightporter.ledger import Checkup, Finding, Home
+from nightporter.ledger import doctor as look_at
+from nightporter.ledger import status as status_of
+from nightporter.ledger.moments import lasting, spoken
+from nightporter.ledger.status import Status
+from nightporter.surfaces.cli.place import USUAL, Common, Place, opened
+
+UNHEALTHY = 1
+
+
+def status(*, common: Common = USUAL) -> int:
+    """Who is alive, what waits, what runs, what wants a person. Exit code 1 while no desk looks at what is due."""
+    with opened(common) as place:
+        found = place.read(lambda tx: status_of(tx, place.clock.now(), host=socket.gethostname()))
+    if place.out.as_json:
+        place.out.json(found.as_json())
+    else:
+        _show(place, found)
+    return 0 if found.healthy else UNHEALTHY
+
+
+def _show(place: Place, s: Status) -> None:
+    zone = place.config.timezone
+    if s.stopped is not None:
+        place.out.line(f"Stopped by {s.stopped.by or 'somebody'}. {s.stopped.reason}".rstrip())
+    elif s.healthy:
+        place.out.line("A desk is running." if not s.standby else f"A desk is running, {s.standby} standing by.")
+    else:
+        place.out.line("No desk is running: nightporter up starts one.")
+    waiting = ", ".join(f"{w.runs} for {_FOR.get(w.on, w.on)} (oldest {w.oldest:.0f} s)" for w in s.waiting)
+    next_fire = "" if s.next_fire_at is None else f", next {spoken(s.next_fire_at, zone)}"
+    seen = "" if s.due_evaluated_ago is None else f"{lasting(round(s.due_evaluated_ago * 1e6))} ago"
+    place.out.facts([
+        ("processes", "\n".join(f"{w.role} {w.pid} on {w.host}{_LIVES[w.alive]}" for w in s.workers)),
+        ("due looked at", seen or "never"),
+        ("automations", ", ".join(f"{n} {state}" for state, n in s.automations.items()) or "none"),
+        ("triggers armed", f"{s.armed}{next_fire}"),
+        ("queued", f"{s.queued}" + (f": {waiting}" if waiting else "")),
+        ("running", f"{s.running}" + (f" (longest {s.longest_running:.0f} s)" if s.longest_running else "")),
+        ("set aside", ", ".join(
+            f"{n} {word}" for n, word in ((s.held, "held"), (s.lost, "lost"), (s.review, "in review")) if n
+        )),
+        ("deliveries", f"{s.deliveries_pending} waiting, {s.deliveries_sending} under way, "
+                       f"{s.deliveries_failed} failed"),
+        ("dead letters", f"{s.dead_letters}"), ("inbox", f"{s.inbox_unread} unread"),
+        ("store", f"{s.store}, schema {s.schema_version}"),
+    ])
+
+
+_FOR = {"claim": "a worker", "time": "their time", "overlap": "the run before them", "concurrency": "a free place",
+        "paused": "their automation"}
+_LIVES = {True: "", False: " (died)", None: " (by its own word)"}
+
+
+def doctor(*, common: Common = USUAL) -> int:
+    """What is wrong here, why, and what to do. Changes nothing. Exit code 1 when there is something to do."""
+    config = common.settings()
+    folders = [config.outputs, definitions_of(config)]
+    home = Home(config.state, folders, None if "://" in config.store else Path(config.store))
+    with opened(common) as place:
+        now = place.clock.now()
+        found = place.read(lambda tx: look_at(tx, now, home=home, host=socket.gethostname()))
+        found = Checkup((*found.findings, *_files(config, now, found)), (*found.checked, "files"))
+    if place.out.as_json:
+        place.out.json(found.as_json())
+        return 0 if found.healthy else UNHEALTHY
+    for finding in found.findings:
+        place.out.line(f"{finding.severity:<8} {finding.what}")
+        for name, text in (("why", finding.why), ("next", finding.next)):
+            if text:
+                place.out.line(f"         {name}: {text}")
+    if found.healthy:
+        place.out.line(f"Nothing to do. Looked at: {', '.join(found.checked)}.")
+    return 0 if found.healthy else UNHEALTHY
+
+
+def _files(config: Config, now: Instant, found: Checkup) -> list[Finding]:
+    """Definition files with errors that no desk has read yet."""
+    known = {finding.subject for finding in found.findings if finding.code == "config_error"}
+    try:
+        files = scan(definitions_of(config), default_timezone=config.timezone, now=now)
+    except BadInput as error:
+        return [Finding("definitions_unreadable", "error", error.what, error.why, error.next)]
+    return [
+        Finding("config_error", "error", f"{file.path}:{file.error.line}:{file.error.column}: {file.error.what}",
+                file.error.why, file.error.next, str(file.path))
+        for file in files if file.error is not None and file.name not in known
+    ]
+
+
+def audit(
+    *, sample: Annotated[int | None, Parameter(help="Look at so many triggers' slots at most.")] = None,
+    common: Common = USUAL,
+) -> int:
+    """Check the record against what it promises: every slot has one answer, nothing is lost or doubled. Changes
+    nothing, and may run beside a desk. Exit code 1 when something contradicts."""
+    from nightporter.ledger.audit import audit as check
+
+    with opened(common) as place:
+        now = place.clock.now()
+        report = place.read(lambda tx: check(tx, now=now, sample=sample))
+    if place.out.as_json:
+        place.out.json(report.as_json())
+        return 0 if report.clean else UNHEALTHY
+    for finding in report.findings:
+        place.out.line(f"{finding.id}  {finding.title}: {finding.violations} violation(s)")
+        for example in finding.examples:
+            place.out.line(f"      {example}")
+    counted = ", ".join(f"{n} {what}" for what, n in report.counts.items())
+    place.out.line(f"{'Clean' if report.clean else 'Not clean'}: {len(report.checks)} checks"
+                   + (f", {counted}" if counted else ""))
+    return 0 if report.clean else UNHEALTHY

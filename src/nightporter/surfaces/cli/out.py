@@ -1,0 +1,77 @@
+"""How a command speaks: JSON for programs, plain lines and tables for people."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+_WIDE = 10_000
+"""Columns where the output is no terminal: nothing is folded or cut, so that other programs can read it."""
+COLORS = {
+    "active": "green", "succeeded": "green", "skipped": "green", "delivered": "green", "admitted": "green",
+    "running": "cyan", "queued": "cyan", "pending": "cyan", "sending": "cyan",
+    "paused": "yellow", "auto_paused": "yellow", "review": "yellow", "held": "yellow", "lost": "yellow",
+    "unverified": "yellow", "warning": "yellow", "missed": "yellow", "collapsed": "yellow",
+    "failed": "red", "timed_out": "red", "config_error": "red", "given_up": "red", "unknown": "red", "error": "red",
+    "refused": "red",
+}
+"""Colours go beside words, never instead of them."""
+
+
+class Out:
+    """Standard output of one command, and standard error for what is said beside it."""
+
+    def __init__(self, *, as_json: bool = False, no_color: bool = False) -> None:
+        self.as_json = as_json
+        self._plain = no_color or bool(os.environ.get("NO_COLOR")) or not sys.stdout.isatty()
+
+    def json(self, value: Any) -> None:
+        """One JSON value on one line."""
+        print(json.dumps(value, ensure_ascii=False, separators=(", ", ": ")))
+
+    def line(self, text: str = "") -> None:
+        print(text)
+
+    def note(self, text: str) -> None:
+        """Said to a person beside the output; programs that read JSON are spared it."""
+        if not self.as_json:
+            print(text, file=sys.stderr)
+
+    def facts(self, facts: Iterable[tuple[str, str]]) -> None:
+        """Names and values under one another; empty values are left out."""
+        shown = [(name, value) for name, value in facts if value]
+        width = max((len(name) for name, _ in shown), default=0)
+        for name, value in shown:
+            first, *more = value.splitlines() or [""]
+            print(f"  {name:<{width}}  {first}")
+            for line in more:
+                print(f"  {'':<{width}}  {line}")
+
+    def _style(self, cell: str) -> str:
+        return "" if self._plain else COLORS.get(cell.partition(" ")[0], "")
+
+    def table(self, heads: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str = "none") -> None:
+        """A table; `empty` where there are no rows."""
+        found = [list(row) for row in rows]
+        if not found:
+            print(empty)
+            return
+        from rich import box
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=box.SIMPLE_HEAD if not self._plain else None, pad_edge=False, show_edge=False)
+        for n, head in enumerate(heads):
+            table.add_column(head.upper(), no_wrap=n == 0, overflow="fold")
+        for row in found:
+            table.add_row(*(Text(cell, style=self._style(cell)) for cell in row))
+        console = Console(
+            no_color=self._plain, highlight=False, width=None if sys.stdout.isatty() else _WIDE, markup=False,
+        )
+        with console.capture() as captured:
+            console.print(table)
+        print("\n".join(line.rstrip() for line in captured.get().splitlines()))

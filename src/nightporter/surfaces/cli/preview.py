@@ -1,0 +1,112 @@
+"""`next`: when an automation fires, or any schedule would. A schedule is asked about without a store."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from nightporter.clock import Instant, SystemClock, rfc3339
+from nightporter.errors import BadInput, BadSchedule
+from nightporter.rules.schedule import next_due, parse, sentence
+from nightporter.surfaces.cli.place import USUAL, Common
+from nightporter.words.automation import Schedule
+
+_LONG_AGO = Instant(-62_000_000_000 * 1_000_000)
+MOST = 1000
+
+
+def next_(
+    name: Annotated[str | None, Parameter(help="An automation; without one, all of them.")] = None, *,
+    schedule: Annotated[str | None, Parameter(help='A cron expression: "0 9 * * mon-fri".')] = None,
+    every: Annotated[str | None, Parameter(help="An interval: 15m.")] = None,
+    at: Annotated[str | None, Parameter(help="An instant: 2026-11-03T09:00.")] = None,
+    timezone: Annotated[str | None, Parameter(help="An IANA zone; by default this desk's.")] = None,
+    anchor: Annotated[str | None, Parameter(help="The instant that intervals are counted from.")] = None,
+    after: Annotated[str | None, Parameter(help="Fires strictly after this instant; by default now.")] = None,
+    count: Annotated[int, Parameter(name=["--count", "-n"], help="How many.")] = 5,
+    common: Common = USUAL,
+) -> None:
+    """When an automation fires next. With --schedule, --every or --at: when that schedule would, without a store."""
+    if not 1 <= count <= MOST:
+        raise BadInput(f"-n {count} cannot be shown", next=f"ask for 1 to {MOST}")
+    given = [(kind, words) for kind, words in (("cron", schedule), ("every", every), ("at", at)) if words is not None]
+    if len(given) > 1:
+        raise BadInput("one schedule at a time", next="leave all but one of --schedule, --every and --at out")
+    if not given:
+        if timezone is not None or anchor is not None:
+            raise BadInput("--timezone and --anchor belong to a schedule",
+                           next="add --schedule, --every or --at, or leave them out")
+        _of_automations(name, count, after, common)
+        return
+    if name is not None:
+        raise BadInput("an automation has its own schedule", next=f"leave {name} or the schedule out")
+    zone = common.settings().timezone if timezone is None else timezone
+    kind, words = given[0]
+    _of_schedule(kind, words, zone, anchor, after, count, common)  # type: ignore[arg-type]  # from the list above
+
+
+def _of_schedule(
+    kind: Literal["cron", "every", "at"], words: str, zone: str, anchor: str | None, after: str | None, count: int,
+    common: Common,
+) -> None:
+    counted_from = None if anchor is None else _instant(anchor, zone)
+    since = SystemClock().now() if after is None else _instant(after, zone)
+    found = parse(kind, words, zone, anchor=counted_from)
+    fires = _after(found, since, count)
+    out = common.out()
+    if out.as_json:
+        out.json({"fires": [rfc3339(fire) for fire in fires]})
+        return
+    from nightporter.ledger.moments import spoken
+
+    out.line(f"{sentence(found)}:")
+    for fire in fires:
+        out.line(f"  {spoken(fire, zone)}  {rfc3339(fire)}")
+    if len(fires) < count:
+        out.line("  and never again" if fires else "  never")
+
+
+def _after(schedule: Schedule, since: Instant, count: int) -> list[Instant]:
+    fires: list[Instant] = []
+    slot = next_due(schedule, since)
+    while slot is not None and len(fires) < count:
+        fires.append(slot)
+        slot = next_due(schedule, slot)
+    return fires
+
+
+def _instant(text: str, zone: str) -> Instant:
+    found = next_due(parse("at", text, zone), _LONG_AGO)
+    if found is None:
+        raise BadSchedule(f"{text!r} is out of reach", next="write an instant like 2026-11-03T09:00Z")
+    return found
+
+
+def _of_automations(name: str | None, count: int, after: str | None, common: Common) -> None:
+    from nightporter.ledger import automation_detail, automations, resolve
+    from nightporter.ledger.details import next_fires
+    from nightporter.ledger.moments import spoken
+    from nightporter.surfaces.cli.place import opened
+
+    with opened(common) as place:
+        now = place.clock.now() if after is None else _instant(after, place.config.timezone)
+        if name is not None:
+            wanted = place.read(lambda tx: automation_detail(tx, resolve(tx, name), now=now, fires=1))
+            lines = [wanted.line]
+        else:
+            lines = list(place.read(lambda tx: automations(tx, limit=500)).items)
+        fires = sorted(
+            ((fire, line) for line in lines for fire in next_fires(line, now, count) if after is None or fire.at > now),
+            key=lambda found: (found[0].at, found[1].name),
+        )[:count]
+    if place.out.as_json:
+        place.out.json({
+            "items": [{"automation": line.name, **fire.as_json()} for fire, line in fires], "next_cursor": None
+        })
+        return
+    place.out.table(
+        ("when", "automation", "trigger"),
+        [(spoken(fire.at, fire.timezone), line.name, fire.trigger) for fire, line in fires],
+        empty="Nothing is armed.",
+    )

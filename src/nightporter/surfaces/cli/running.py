@@ -1,0 +1,251 @@
+"""Runs that a person starts: run, replay, and a result sent again. A desk does the work where one is there; where
+none is, this process does it, and says so."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import logging
+import sys
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import uuid4
+
+from cyclopts import Parameter
+
+from nightporter import logs, operations
+from nightporter.clock import Instant
+from nightporter.engine import Engine
+from nightporter.engine.files import DefinitionFiles
+from nightporter.errors import BadInput, Conflict
+from nightporter.ledger import RunDetail, explain, resolve, resolve_run, run_detail
+from nightporter.ledger.lines import DeliveryLine, delivery_line, reason_sentence
+from nightporter.rules.durations import parse_duration
+from nightporter.states import ENDED, DeliveryState, RunState
+from nightporter.store import Tx
+from nightporter.surfaces.cli.place import USUAL, Common, DryRun, Place, opened, person
+from nightporter.words import Answer, RunId, Verdict
+
+DID_NOT_RUN, WAITS_FOR_A_PERSON, NOT_DELIVERED, TIMED_OUT = 7, 8, 9, 124
+LOOK_EVERY = 0.05
+_HERE, _THERE = "this process", "desk"
+_FAILED = (DeliveryState.GIVEN_UP, DeliveryState.UNKNOWN)
+
+Payload = Annotated[str | None, Parameter(help="A JSON value for it, or @FILE; @- is standard input.")]
+Wait = Annotated[bool, Parameter(help="Wait for its end and its deliveries; the exit code says how it went.")]
+Patience = Annotated[str | None, Parameter(help="How long to wait: 90s, 5m. By default as long as it takes.")]
+
+
+def run(
+    name: Annotated[str, Parameter(help="The automation's name or id, or the beginning of one.")], *,
+    payload: Payload = None, text: Annotated[str, Parameter(help="Words for it.")] = "",
+    wait: Wait = False, timeout: Patience = None, dry_run: DryRun = False, common: Common = USUAL,
+) -> int:
+    """Run an automation now. A run by hand passes a pause, the cooldown, overlap and ceilings, and uses none of
+    them. Exit code 7 when it does not run, and with --wait that of the run: see the documentation of exit codes."""
+    value, patience = _payload(payload), _patience(timeout, wait)
+    with opened(common) as place:
+        works = place.somebody_works()
+        if not works and not dry_run:
+            logs.configure("text", sys.stderr, level=logging.ERROR)
+            # Nobody else reads the files, so that what was just written would not be known.
+            DefinitionFiles(place.store, place.config, place.clock).load()
+        automation_id = place.read(lambda tx: resolve(tx, name))
+
+        def ask(tx: Tx) -> Answer:
+            return operations.fire(
+                tx, automation_id, trigger="manual", external_id=uuid4().hex, payload=value, text=text, by=person(),
+                now=place.clock.now(),
+            )
+
+        return _started(place, ask, name, works, wait, patience, dry_run)
+
+
+def replay(
+    run: Annotated[str, Parameter(help="The run's id, its beginning, or an automation: its latest run.")], *,
+    payload: Payload = None, wait: Wait = False, timeout: Patience = None, dry_run: DryRun = False,
+    common: Common = USUAL,
+) -> int:
+    """Run the same work again as a new run, with the same payload or another. Exit codes as with `run`."""
+    value, patience = _payload(payload), _patience(timeout, wait)
+    with opened(common) as place:
+        run_id = place.read(lambda tx: resolve_run(tx, run))
+
+        def ask(tx: Tx) -> Answer:
+            return operations.replay(
+                tx, run_id, external_id=uuid4().hex, by=person(), now=place.clock.now(), payload=value
+            )
+
+        return _started(place, ask, run, place.somebody_works(), wait, patience, dry_run)
+
+
+def deliver(
+    run: Annotated[str, Parameter(help="The run's id, its beginning, or an automation: its latest run.")], *,
+    destination: Annotated[str | None, Parameter(help="Only to this one.")] = None,
+    dry_run: DryRun = False, common: Common = USUAL,
+) -> int:
+    """Send a run's result again where it was given up, may not have arrived, or was not acknowledged. The work is
+    not repeated, and the receiver can tell a repeat by the event's id. Exit code 9 when it is not delivered."""
+    with opened(common) as place:
+        run_id = place.read(lambda tx: resolve_run(tx, run))
+        chosen = [
+            d for d in place.read(lambda tx: _deliveries(tx, run_id))
+            if d.state in ("given_up", "unknown", "unverified") and destination in (None, d.destination)
+        ]
+        if not chosen:
+            raise Conflict(f"nothing of {run_id} can be sent again",
+                           why="only what was given up, is unknown or unverified can be",
+                           next=f"nightporter explain {run_id}")
+        now = place.clock.now()
+        place.change(lambda tx: _resend(tx, chosen, now), dry_run=dry_run)
+        works = place.somebody_works()
+        if not dry_run and not works:
+            asyncio.run(_work_here(place, RunId(run_id)))
+        after = [d for d in place.read(lambda tx: _deliveries(tx, run_id)) if d.id in {c.id for c in chosen}]
+        if place.out.as_json:
+            place.out.json({"run_id": run_id, "via": _THERE if works else _HERE, "dry_run": dry_run,
+                            "deliveries": [d.as_json() for d in after]})
+        else:
+            for d in after:
+                said = f" ({d.error})" if d.error else ""
+                place.out.line(f"{d.destination}: {'would be sent again' if dry_run else d.state + said}")
+            if not dry_run:
+                place.out.note("the desk sends it" if works else "no desk is running: this process sent it")
+        return NOT_DELIVERED if not works and not dry_run and any(d.state != "delivered" for d in after) else 0
+
+
+def _resend(tx: Tx, chosen: list[DeliveryLine], now: Instant) -> None:
+    for one in chosen:
+        operations.resend(tx, one.id, now=now)
+
+
+def _deliveries(tx: Tx, run_id: str) -> list[DeliveryLine]:
+    return [delivery_line(row) for row in tx.read_deliveries_of_run(run_id)]
+
+
+def _started(
+    place: Place, ask: Callable[[Tx], Answer], name: str, works: bool, wait: bool, patience: float | None, dry_run: bool
+) -> int:
+    """Ask for a run; then let the desk do it, or do it here; say what became of it."""
+    answer = place.change(ask, dry_run=dry_run)
+    told: dict[str, Any] = {
+        "verdict": str(answer.verdict), "reason": None if answer.reason is None else str(answer.reason),
+        "reason_sentence": reason_sentence(answer.reason), "detail": answer.detail, "firing_id": answer.firing_id,
+        "run_id": answer.run_id, "via": _THERE if works else _HERE, "dry_run": dry_run, "run": None,
+    }
+    if answer.verdict is not Verdict.ADMITTED or answer.run_id is None:
+        if place.out.as_json:
+            place.out.json(told)
+        else:
+            place.out.line(f"{name} {'would not run' if dry_run else 'did not run'}: "
+                           f"{told['reason_sentence']} {answer.detail}".rstrip())
+        return DID_NOT_RUN
+    if dry_run:
+        if place.out.as_json:
+            place.out.json({**told, "run_id": None})
+        else:
+            place.out.line(f"{name} would run" + ("" if works else " in this process: no desk is running"))
+        return 0
+    run_id = answer.run_id
+    if works and not wait:
+        if place.out.as_json:
+            place.out.json({**told, "run": place.read(lambda tx: run_detail(tx, run_id)).as_json()})
+        else:
+            place.out.line(f"{run_id}  queued; the desk runs it: nightporter logs -f {run_id}")
+        return 0
+    if not works:
+        place.out.note("no desk is running: this process runs it")
+        asyncio.run(_work_here(place, run_id, again=wait, patience=patience))
+    else:
+        _wait_for(place, run_id, patience)
+    detail = place.read(lambda tx: run_detail(tx, run_id))
+    if place.out.as_json:
+        place.out.json({**told, "run": detail.as_json()})
+    else:
+        if detail.output:
+            place.out.line(detail.output.rstrip("\n"))
+        place.out.note(place.read(lambda tx: explain(tx, run_id, place.clock.now())).text)
+    return exit_code(detail, waited=wait)
+
+
+async def _work_here(
+    place: Place, run_id: RunId, *, again: bool = False, patience: float | None = None
+) -> None:
+    """Do the work of one run in this process. `again`: stay for its later attempts, as long as there is patience."""
+    # What it asks for is in the store; the engine opens it for itself.
+    drain = timedelta(seconds=2)
+    engine = Engine(dataclasses.replace(place.config, drain=drain), role="command", only=run_id)
+    until = None if patience is None else time.monotonic() + patience
+    async with engine.running():
+        try:
+            async with asyncio.timeout(patience):
+                await engine.one_pass()
+                while again and not await engine.read(lambda tx: _settled(tx, run_id)):
+                    await asyncio.sleep(LOOK_EVERY)
+                    await engine.one_pass()
+        except TimeoutError:
+            if until is None:
+                raise
+
+
+def _wait_for(place: Place, run_id: RunId, patience: float | None) -> None:
+    until = None if patience is None else time.monotonic() + patience
+    while not place.read(lambda tx: _settled(tx, run_id)):
+        if until is not None and time.monotonic() > until:
+            return
+        time.sleep(LOOK_EVERY)
+
+
+def _settled(tx: Tx, run_id: str) -> bool:
+    """Whether nothing more happens to a run by itself: it has ended and its deliveries have, or a person is asked."""
+    row = tx.read_run(run_id)
+    if row is None:
+        return True
+    state = RunState(row[9])
+    if state is RunState.REVIEW:
+        return True
+    return state in ENDED and all(d.state not in ("pending", "sending") for d in _deliveries(tx, run_id))
+
+
+def exit_code(detail: RunDetail, *, waited: bool) -> int:
+    """What a run's end says to a shell. `waited`: a run that has not ended is one we lost patience with."""
+    state = RunState(detail.line.state)
+    if state is RunState.TIMED_OUT:
+        return TIMED_OUT
+    if state in (RunState.FAILED, RunState.CANCELLED):
+        return 1
+    if state in (RunState.REVIEW, RunState.WAITING):
+        return WAITS_FOR_A_PERSON
+    if state in ENDED:
+        tried = [d for d in detail.deliveries if d.state in _FAILED or (d.state == "pending" and d.tries)]
+        return NOT_DELIVERED if tried else 0
+    return TIMED_OUT if waited else 1
+
+
+def _payload(text: str | None) -> Any:
+    """The JSON value of --payload. Raises BadInput."""
+    if text is None:
+        return None
+    if text.startswith("@"):
+        try:
+            text = sys.stdin.read() if text == "@-" else Path(text[1:]).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadInput(f"the payload {text} cannot be read", why=str(error), next="check the path") from error
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise BadInput("the payload is no JSON", why=str(error), next='write for example {"city": "Lisbon"}') from error
+
+
+def _patience(text: str | None, wait: bool) -> float | None:
+    """Seconds. Raises BadInput."""
+    if text is None:
+        return None
+    if not wait:
+        raise BadInput("--timeout belongs to --wait", next="add --wait, or leave it out")
+    return parse_duration(text).total_seconds()
+
