@@ -11,7 +11,15 @@ from hashlib import blake2b
 from nightporter.clock import MINUTE, Instant, moment
 from nightporter.dispatch.claim import Claimed, Runners, started_key
 from nightporter.dispatch.traces import announce_reviews, read_traces
-from nightporter.rules.ending import Next, Traces, after_attempt, after_shutdown, destinations_for, lane_of
+from nightporter.rules.ending import (
+    Next,
+    Traces,
+    after_attempt,
+    after_shutdown,
+    asked_to_end,
+    destinations_for,
+    lane_of,
+)
 from nightporter.rules.zones import zone
 from nightporter.states import ENDED, RunEvent, RunState
 from nightporter.store import Tx
@@ -19,6 +27,9 @@ from nightporter.words import Definition, Ended, Outcome, Reason, RunId, Target,
 
 INBOX_TEXT = 20_000
 """Characters of a result that its inbox message carries; the run keeps the whole."""
+
+Fences = Mapping[tuple[str, int], tuple[int, str | None, str]]
+"""`(seq, reason to cancel, worker)` of the claims `(run, token)` that are current."""
 
 Result = Next | None
 """What became of the run; None: the claim was no longer current, and nothing was written."""
@@ -36,9 +47,9 @@ def end(tx: Tx, attempts: Sequence[Attempt], runners: Runners, *, now: Instant) 
     """Write how attempts ended: the run, its transition, output, deliveries, rollups and a dead letter's notice;
     then let go what waited behind them. Fenced: a lost claim writes nothing."""
     tx.lock_automations({a.claimed.work.automation_id for a in attempts})
-    fences = tx.fences([(a.claimed.work.run_id, a.claimed.work.token) for a in attempts])
-    current = [a for a in attempts if a.claimed.work.run_id in fences]
-    won = list(zip(current, _decide(tx, current, runners, now), strict=True))
+    fences = tx.fences([_claim_of(a) for a in attempts])
+    current = [a for a in attempts if _claim_of(a) in fences]
+    won = list(zip(current, _decide(tx, current, fences, runners, now), strict=True))
     _leave(tx, won, fences, now)
     _write_what_it_left(tx, won, now)
     finals = [
@@ -53,11 +64,15 @@ def end(tx: Tx, attempts: Sequence[Attempt], runners: Runners, *, now: Instant) 
     ], now=now)
     conclude(tx, finals, now=now)
     release_behind(tx, {a.claimed.work.automation_id for a, _ in won}, now=now)
-    nexts = {a.claimed.work.run_id: n for a, n in won}
-    return [nexts.get(a.claimed.work.run_id) for a in attempts]
+    nexts = {_claim_of(a): n for a, n in won}
+    return [nexts.get(_claim_of(a)) for a in attempts]
 
 
-def _decide(tx: Tx, attempts: Sequence[Attempt], runners: Runners, now: Instant) -> list[Next]:
+def _claim_of(attempt: Attempt) -> tuple[str, int]:
+    return attempt.claimed.work.run_id, attempt.claimed.work.token
+
+
+def _decide(tx: Tx, attempts: Sequence[Attempt], fences: Fences, runners: Runners, now: Instant) -> list[Next]:
     acting = [a.claimed.work for a in attempts if a.claimed.work.kind not in _NEVER_ACT]
     traces = read_traces(tx, [(w.run_id, w.token, w.kind) for w in acting], runners) if acting else {}
     nothing = Traces()
@@ -66,12 +81,14 @@ def _decide(tx: Tx, attempts: Sequence[Attempt], runners: Runners, now: Instant)
         work, definition = a.claimed.work, a.claimed.definition or _UNREADABLE
         left = traces.get(work.run_id, nothing)
         if a.ended.reason is Reason.SHUTDOWN:
-            nexts.append(after_shutdown(definition, left))
+            became = after_shutdown(definition, left)
         else:
-            nexts.append(after_attempt(
+            became = after_attempt(
                 a.ended, run_id=work.run_id, attempt=work.attempt, attempts=a.claimed.attempts, definition=definition,
                 interactive=work.source == "manual", effects_done=left.effects_done, now=now,
-            ))
+            )
+        cancel_reason = fences[_claim_of(a)][1]
+        nexts.append(asked_to_end(became, Reason(cancel_reason)) if cancel_reason else became)
     return nexts
 
 
@@ -80,9 +97,7 @@ _UNREADABLE = Definition(name="unreadable", target=Target("noop"))
 """Stands in for a definition that cannot be read: its run failed, and nothing is tried again."""
 
 
-def _leave(
-    tx: Tx, won: Sequence[tuple[Attempt, Next]], fences: Mapping[str, tuple[int, str | None, str]], now: Instant
-) -> None:
+def _leave(tx: Tx, won: Sequence[tuple[Attempt, Next]], fences: Fences, now: Instant) -> None:
     """Take the runs out of `running`, each by its own transition."""
     ends: list[tuple[object, ...]] = []
     retries: list[tuple[object, ...]] = []
@@ -93,7 +108,7 @@ def _leave(
     for a, n in won:
         work = a.claimed.work
         run, token = work.run_id, work.token
-        seq, cancel_reason, worker = fences[run]
+        seq, cancel_reason, worker = fences[run, token]
         reason = cancel_reason if n.event is RunEvent.CANCEL and cancel_reason else n.reason
         transitions.append((run, seq + 1, "running", n.state, reason, worker, token, work.attempt, n.error_class))
         match n.event:
@@ -121,7 +136,8 @@ def _write_what_it_left(tx: Tx, won: Sequence[tuple[Attempt, Next]], now: Instan
     attempts = [a for a, n in won if n.state is not RunState.REVIEW]
     tx.write_outputs([
         (a.claimed.work.run_id, a.ended.text, None if a.ended.data is None else json.dumps(a.ended.data), a.ended.log)
-        for a in attempts if a.ended.text or a.ended.data is not None or a.ended.log
+        for a in attempts
+        if a.ended.text or a.ended.data is not None or a.ended.log or a.claimed.work.token > 1  # not what came before
     ])
     acting = [a.claimed.work for a in attempts if a.claimed.work.kind not in _NEVER_ACT]
     tx.forget_children([(work.run_id, work.token) for work in acting])

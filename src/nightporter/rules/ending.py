@@ -8,7 +8,7 @@ from typing import assert_never
 
 from nightporter.clock import Instant, micros
 from nightporter.rules.retry import base_delay, draw, jittered, worth_another
-from nightporter.states import RunEvent, RunState, step
+from nightporter.states import ENDED, RunEvent, RunState, step
 from nightporter.words import Definition, Destination, Ended, Ending, ErrorClass, Outcome, Reason
 
 HOLD_DEFAULT = timedelta(minutes=5)
@@ -65,7 +65,10 @@ def after_attempt(
                 dead=True,
             )
         case Ending.CANCELLED:
-            return _next(RunEvent.CANCEL, ended.reason or Reason.CANCELLED_BY, None)
+            return Next(
+                RunEvent.CANCEL, step(RunState.RUNNING, RunEvent.CANCEL), ended.reason or Reason.CANCELLED_BY,
+                error=ended.error,
+            )
         case Ending.HOLD:
             wait = min(ended.retry_after or HOLD_DEFAULT, HOLD_LONGEST)
             return Next(
@@ -74,6 +77,16 @@ def after_attempt(
             )
         case _:
             assert_never(ended.ending)
+
+
+def asked_to_end(became: Next, reason: Reason) -> Next:
+    """What becomes of a run that somebody asked to cancel: whatever its attempt left, it does not start again."""
+    if became.state in ENDED:
+        return became
+    return Next(
+        RunEvent.CANCEL, step(RunState.RUNNING, RunEvent.CANCEL), reason, error_class=became.error_class,
+        error=became.error,
+    )
 
 
 def reason_of(error_class: ErrorClass) -> Reason:

@@ -91,9 +91,9 @@ class DispatchTx(TxBase):
 
     # -- the ways out of running, each fenced ---------------------------------------------------------------------
 
-    def fences(self, claims: Sequence[tuple[str, int]]) -> dict[str, tuple[int, str | None, str]]:
-        """Of the claims `(run, token)`, those that are current, locked: `(seq, reason to cancel, worker)` by run."""
-        return {r[0]: (r[1], r[2], r[3]) for r in self.sql.each("run_fences", claims)}
+    def fences(self, claims: Sequence[tuple[str, int]]) -> dict[tuple[str, int], tuple[int, str | None, str]]:
+        """Of the claims `(run, token)`, those that are current, locked: `(seq, reason to cancel, worker)` by claim."""
+        return {(r[0], r[1]): (r[2], r[3], r[4]) for r in self.sql.each("run_fences", claims)}
 
     def end(self, rows: Sequence[Row], *, now: Instant) -> None:
         """`(run, token, state, reason, outcome, error class, error, exit code, dead since)`."""

@@ -87,7 +87,7 @@ WHERE v.automation_id = :automation_id AND v.version = :version;
 
 -- name: run_fences
 -- Locks the runs whose claim is still the current one; a worker that was presumed dead finds nothing here.
-SELECT run.id, run.seq, run.cancel_reason, run.worker FROM @rows(id text, token int) AS r
+SELECT run.id, run.token, run.seq, run.cancel_reason, run.worker FROM @rows(id text, token int) AS r
 JOIN run ON run.id = r.id
 WHERE run.state = 'running' AND run.token = r.token ORDER BY run.id @lock(run);
 
