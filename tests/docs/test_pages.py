@@ -40,6 +40,14 @@ def test_every_page_can_be_found_from_the_readme() -> None:
     assert [name_of(page) for page in PAGES if page not in found] == []
 
 
+def test_every_page_that_the_code_sends_a_reader_to_is_there() -> None:
+    sources = [path for folder in ("src", "tests", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
+    named = {name for path in [ROOT / "Makefile", *sources]
+             for name in re.findall(r"docs/[\w-]+\.md", path.read_text(encoding="utf-8"))}
+    assert len(named) > 5
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_the_python_of_a_page_compiles(page: Path) -> None:
     for block in blocks(page.read_text(encoding="utf-8"), "python"):
