@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -86,14 +85,10 @@ def take_from_dead(
 ) -> Recovered:
     """Find dead workers, end their children, and take their runs and deliveries back. `me` is never among them."""
     workers, owing = store.read(lambda tx: (tx.workers(), tx.workers_owing()))
-    locks = {row[0]: Path(row[5]) for row in workers if row[2] == host and row[5]}
     total = Recovered()
     for worker in dict.fromkeys([*leases.dead(workers), *owing]):
         if worker != me:
             total += bury(store, worker, runners, destinations, definitions, host=host, now=clock.now)
-            if lock := locks.get(worker):
-                with contextlib.suppress(OSError):  # another user's: a file of no bytes is left lying
-                    lock.unlink()
     return total
 
 
@@ -128,19 +123,22 @@ def end_children(store: Store, worker: str, *, host: str) -> int:
     return ended
 
 
-def tidy(store: Store, scratch: Path) -> int:
-    """Delete the scratch folders of runs that ended without their worker, or are not known any more; how many.
-
-    Where one may still run, or a person may want to look, it stays.
+def tidy(store: Store, state: Path) -> None:
+    """Delete what desks that died left in the folder `state`: the scratch folders of runs that have ended or are not
+    known any more, and the locks of workers that are ended. A run that may still go on, or that a person may want to
+    look into, keeps its folder; a lock stays until all that its worker held is taken back, for it proves the death.
     """
-    found = {path: path.name.partition("-")[0] for path in scratch.glob("run_*")}
-    if not found:
-        return 0
-    states = store.read(lambda tx: tx.run_states(set(found.values())))
-    left = [path for path, run in found.items() if run not in states or states[run][0] in ENDED]
-    for path in left:
-        shutil.rmtree(path, ignore_errors=True)
-    return len(left)
+    folders = {path: path.name.partition("-")[0] for path in (state / "scratch").glob("run_*")}
+    locks = {path: path.stem for path in (state / "locks").glob("wrk_*.lock")}
+    states, ended = store.read(lambda tx: (
+        tx.run_states(set(folders.values())), {worker for worker in locks.values() if tx.declared_dead(worker)}
+    ))
+    for path, run in folders.items():
+        if run not in states or states[run][0] in ENDED:
+            shutil.rmtree(path, ignore_errors=True)
+    for path, worker in locks.items():
+        if worker in ended and is_free(path):
+            path.unlink(missing_ok=True)
 
 
 def prune(store: Store, *, keep_runs: timedelta, keep_ledger: timedelta, now: Instant) -> int:

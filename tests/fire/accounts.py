@@ -194,9 +194,8 @@ def arrivals(house: House) -> Iterable[str]:
 
 def remains(house: House) -> Iterable[str]:
     """Killed desks leave nothing behind that grows with their number."""
-    kept = {str(run) for (run,) in house.ledger.rows("SELECT id FROM run WHERE state = 'review'")}
-    for name in ("locks", "kicks", "scratch"):
-        if left := sorted({path.name.partition("-")[0] for path in (house.home / name).glob("*")} - kept):
+    for name in ("locks", "kicks"):
+        if left := sorted(path.name for path in (house.home / name).glob("*")):
             yield f"in {name} there is left: {left[:5]}, {len(left)} in all"
     if children := house.ledger.rows("SELECT run_id FROM child c WHERE NOT EXISTS "
                                      "(SELECT 1 FROM run r WHERE r.id = c.run_id AND r.state = 'review')"):

@@ -115,17 +115,15 @@ def act(desk: FireDesk, run: Run, *names: str) -> str:
 def house(desk: FireDesk) -> None:
     """Automations of every kind, each due once a second."""
     order = desk.order
-    second = every("1s")
+    second = cron("* * * * * *")
     file = {"file": "{{name}}/{{run}}.txt"}
-    desk.define("tick", {"echo": {"text": "tock"}}, second, cron("* * * * * *", name="cron", overlap="parallel"),
+    desk.define("tick", {"echo": {"text": "tock"}}, second, every("1s", name="grid", overlap="parallel"),
                  deliver=[file, signed(order)], limits=FREE)
     desk.define("once", script("sleep 0.3; echo done", order), second, deliver=[signed(order)], limits=FREE)
     desk.define("again", script("sleep 0.3; echo done", order), second, deliver=[file], limits=FREE, idempotent=True,
                 overlap="queue", retry={"attempts": 100})
     desk.define("flaky", script('[ "$NIGHTPORTER_ATTEMPT" -gt 1 ] && echo done', order), second, deliver=[file],
                 limits=FREE, overlap="parallel", retry={"attempts": 3, "delays": ["100ms"], "on": ["nonzero_exit"]})
-    desk.define("newest", script("sleep 1.5; echo done", order), second, deliver=[file], limits=FREE,
-                overlap="replace", idempotent=True, retry={"attempts": 100})
     desk.define("arrive", {"echo": {"text": "welcome"}}, deliver=[signed(order)], limits=FREE)
 
     @desk.automation(second, name="acts", overlap="parallel", idempotent=True, limits={**FREE, "concurrent": 3},
@@ -135,8 +133,10 @@ def house(desk: FireDesk) -> None:
 
 
 def storm(desk: FireDesk) -> None:
-    """The house, and receivers that are slow or refuse at first."""
+    """The house, receivers that are slow or refuse at first, and work that is replaced before it ends."""
     house(desk)
+    desk.define("newest", script("sleep 1.5; echo done", desk.order), every("1s"), deliver=[{"file": "n/{{run}}.txt"}],
+                limits=FREE, overlap="replace", idempotent=True, retry={"attempts": 100})
     for name in ("slow", "moody"):
         desk.define(name, {"echo": {"text": name}}, every("1s"), deliver=[signed(desk.order, f"/hook/{name}")],
                     limits=FREE)

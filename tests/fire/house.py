@@ -208,10 +208,19 @@ class House:
         """Open once more without clocks, wait until all that was started has ended, and stop in order."""
         desk = self.open(world, quiet=True).ready()
         self.idle()
+        until(lambda: not self.litter(), f"what dead desks left is cleared away: {self.litter()}")
         assert desk.stop() == 0, desk.log()
 
     def idle(self) -> None:
         until(lambda: not self.ledger.busy(), f"nothing goes on any more: {self.ledger.busy()[:5]}")
+
+    def litter(self) -> set[str]:
+        """Scratch folders of runs that nobody has to look at, and locks of workers that are no more."""
+        kept = {run for (run,) in self.ledger.rows("SELECT id FROM run WHERE state = 'review'")}
+        alive = {worker for (worker,) in self.ledger.rows("SELECT id FROM worker WHERE ended_at IS NULL")}
+        return {path.name.partition("-")[0] for path in (self.home / "scratch").glob("*")} - kept | (
+            {path.stem for path in (self.home / "locks").glob("*")} - alive
+        )
 
     def boots(self) -> list[float]:
         """How long each desk that got there took to be ready."""

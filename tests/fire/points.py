@@ -198,12 +198,10 @@ def _around_the_transaction(passed: Passed) -> None:
             if result or (result is None and args[1]):
                 if mark:
                     _marks.done.add(mark)
-                passed(point)
+                if point:
+                    passed(point)
 
         _after(Tx, name, did)
-
-    def marked(name: str, mark: str) -> None:
-        _after(Tx, name, lambda result, _: _marks.done.add(mark) if result else None)
 
     _after(Tx, "due", lambda found, _: passed("due-read") if found else None)
     inside("advance", "slot-advanced", "slots")
@@ -214,7 +212,7 @@ def _around_the_transaction(passed: Passed) -> None:
     inside("create_deliveries", "delivery-inserted")
     inside("send", "delivery-taken")
     inside("end_deliveries", "delivery-written", "record")
-    marked("retry", "retry")
+    inside("retry", "", "retry")
     _after(Tx, "write_firings",
            lambda _, args: _marks.done.add("arrival") if any(row[4] == "call" for row in args[1]) else None)
 

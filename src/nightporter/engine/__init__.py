@@ -346,7 +346,7 @@ class Engine:
             clock=self.clock,
         )
         self.store.write(self._upkeep)
-        tidy(self.store, self.config.state / "scratch")
+        tidy(self.store, self.config.state)
         if self.role == "desk":
             prune(self.store, keep_runs=self.config.keep_runs, keep_ledger=self.config.keep_ledger,
                   now=self.clock.now())
