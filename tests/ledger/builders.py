@@ -4,33 +4,45 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 
 from acting import RUNNERS, a_worker, die
-from words import a_clock_trigger, a_definition, rows
 
-from nightporter import delivery, operations
-from nightporter.clock import Instant, Kick, ManualClock
+from nightporter import delivery, operations, sweep
+from nightporter.clock import HOUR, Instant, Kick, ManualClock
 from nightporter.delivery import Taken, Tried
 from nightporter.dispatch import Attempt, Claimed, Definitions, claim, end
 from nightporter.ledger.audit import Report, audit
 from nightporter.sources.clock import ClockSource
-from nightporter.store import Store
-from nightporter.words import Answer, Ended, Receipt, RunId, Sent, TriggerSpec
+from nightporter.states import AutomationState
+from nightporter.store import Store, Tx
+from nightporter.words import Answer, Definition, Ended, Reason, Receipt, RunId, Sent, TriggerSpec
+from words import a_clock_trigger, a_definition, rows
 
 EVERY_HOUR = a_clock_trigger("0 * * * *")
+SAID = Ended.ok("three things to know")
 _numbers = itertools.count(1)
 
 
+class _Undo(Exception):
+    """Ends a transaction that nobody wants to keep."""
+
+
+@dataclass
 class Night:
     """One store and one clock, and what happens at them. Each step is a transaction of its own."""
 
-    def __init__(self, store: Store, clock: ManualClock) -> None:
-        self.store = store
-        self.clock = clock
-        self.worker = a_worker(store, clock.now())
-        self.source = ClockSource(store, clock, Kick())
+    store: Store
+    clock: ManualClock
+    worker: str = ""
+    runs: dict[str, str] = field(default_factory=dict)
+    """Runs by what became of them, in a full night."""
+
+    def __post_init__(self) -> None:
+        self.worker = self.worker or a_worker(self.store, self.now)
+        self.source = ClockSource(self.store, self.clock, Kick())
 
     @property
     def now(self) -> Instant:
@@ -48,20 +60,24 @@ class Night:
         while self.source.tick():
             pass
 
+    def next_hour(self) -> None:
+        """The next hour strikes."""
+        self.tick(microseconds=HOUR - self.now % HOUR)
+
     def hours(self, count: int) -> None:
-        """So many hours, the desk awake at each of them, everything run and ended within."""
+        """So many hours strike, the desk awake at each of them, everything run and ended at once."""
         for _ in range(count):
-            self.tick(hours=1)
+            self.next_hour()
             self.work()
 
     # -- automations --------------------------------------------------------------------------------------------
 
-    def define(self, name: str = "brief", *triggers: TriggerSpec, **rest: Any) -> str:
+    def define(self, name: str, *triggers: TriggerSpec, proposed: bool = False, **rest: Any) -> str:
         """An automation is written, or written again."""
-        definition = a_definition(name, triggers=triggers, **rest)
-        return self.store.write(
-            lambda tx: operations.define(tx, definition, truth="code", by="test", now=self.now)
-        ).automation_id
+        definition: Definition = a_definition(name, triggers=triggers, **rest)
+        state = AutomationState.PROPOSED if proposed else AutomationState.ACTIVE
+        return self.store.write(lambda tx: operations.define(
+            tx, definition, truth="code", by="test", now=self.now, state=state)).automation_id
 
     def pause(self, automation: str) -> None:
         self.store.write(lambda tx: operations.pause(tx, automation, by="ann", reason="a holiday", now=self.now))
@@ -81,53 +97,61 @@ class Night:
             lambda tx: operations.fire(tx, automation, trigger=trigger, external_id=key, now=self.now, **rest)
         )
 
-    def begin(self, room: int = 1, *, worker: str = "") -> list[Claimed]:
-        """Runs are claimed."""
+    def begin(self, room: int = 1, *, run: str | None = None, worker: str = "") -> list[Claimed]:
+        """Runs are claimed; `run` names one."""
         return self.store.write(lambda tx: claim(
-            tx, worker=worker or self.worker, room=room, now=self.now, runners=RUNNERS, definitions=Definitions()
+            tx, worker=worker or self.worker, room=room, now=self.now, runners=RUNNERS, definitions=Definitions(),
+            only=None if run is None else RunId(run),
         ))
 
-    def finish(self, claimed: Claimed | Sequence[Claimed], ended: Ended) -> None:
+    def start(self, automation: str, *, worker: str = "", **rest: Any) -> Claimed:
+        """One arrival that is claimed at once."""
+        answer = self.fire(automation, **rest)
+        assert answer.run_id is not None, answer
+        (claimed,) = self.begin(run=answer.run_id, worker=worker)
+        return claimed
+
+    def finish(self, claimed: Claimed | Sequence[Claimed], ended: Ended = SAID) -> None:
         """Attempts end so."""
         attempts = [Attempt(c, ended) for c in (claimed if isinstance(claimed, Sequence) else [claimed])]
         self.store.write(lambda tx: end(tx, attempts, RUNNERS, now=self.now))
 
-    def work(self, ended: Ended | None = None) -> list[str]:
+    def work(self, ended: Ended = SAID) -> list[str]:
         """Everything that waits is run, and ends so; the runs."""
         done: list[str] = []
         while claimed := self.begin(50):
-            self.finish(claimed, ended or Ended.ok("three things to know"))
+            self.finish(claimed, ended)
             done += [c.work.run_id for c in claimed]
         return done
 
-    def run(self, automation: str, ended: Ended | None = None, **rest: Any) -> str:
-        """One arrival that is run to its end; the run."""
-        answer = self.fire(automation, **rest)
-        assert answer.run_id is not None, answer
-        self.work(ended)
-        return answer.run_id
+    def run(self, automation: str, ended: Ended = SAID, **rest: Any) -> str:
+        """One arrival that is run at once, and ends so; the run."""
+        claimed = self.start(automation, **rest)
+        self.finish(claimed, ended)
+        return claimed.work.run_id
 
-    def lose_worker(self) -> dict[str, int]:
-        """The worker dies, is found dead, and another takes its place."""
-        became = die(self.store, self.worker, self.now)
+    def lose(self, worker: str) -> None:
+        """A worker dies and is found dead."""
+        assert any(die(self.store, worker, self.now).values())
+
+    def change_shifts(self) -> None:
+        """Every worker is found dead, what it held is taken back, and another begins."""
+        for worker, *_ in self.store.read(lambda tx: tx.workers()):
+            sweep.bury(self.store, worker, RUNNERS, {}, Definitions(), host="here", now=self.clock.now)
         self.worker = a_worker(self.store, self.now)
-        return became
 
-    def review(self, run: str, decision: Any) -> None:
+    def review(self, run: str, decision: Literal["retry", "dismiss"]) -> None:
         self.store.write(lambda tx: operations.review(tx, run, decision, by="ann", now=self.now))
 
     def cancel(self, run: str) -> None:
-        from nightporter.words import Reason
-
         self.store.write(lambda tx: operations.cancel_runs(
             tx, [run], reason=Reason.CANCELLED_BY, by="ann", now=self.now))
 
-    def intend(self, claimed: Claimed, key: str, *, done: bool = False) -> None:
-        """A runner writes the intent of an effect, and perhaps that it is done."""
+    def act(self, claimed: Claimed, key: str) -> None:
+        """A runner writes the intent of an effect, and that it is done."""
         work = claimed.work
         self.store.write(lambda tx: tx.intend([(work.run_id, key, "post", work.attempt, work.token)], now=self.now))
-        if done:
-            self.store.write(lambda tx: tx.effect_done(work.run_id, key, "https://example.org/1", now=self.now))
+        self.store.write(lambda tx: tx.effect_done(work.run_id, key, "https://example.org/1", now=self.now))
 
     # -- deliveries -------------------------------------------------------------------------------------------------
 
@@ -136,20 +160,20 @@ class Night:
         return self.store.write(lambda tx: delivery.take(tx, worker=self.worker, room=room, lanes={}, now=self.now))
 
     def send(self, *receipts: Receipt) -> None:
-        """What is due is sent, once for each of these, a day between them."""
+        """What is due is sent, once for each of these, a minute between them."""
         for n, receipt in enumerate(receipts):
             if n:
-                self.pass_time(days=1)
-            sent = Sent(receipt, "200 OK" if receipt is Receipt.DELIVERED else "", "" if n else "so it went")
-            tried = [Tried(taken, sent) for taken in self.take()]
-            assert tried
-            self.store.write(lambda tx, tried=tried: delivery.record(tx, tried, {}, now=self.now))  # type: ignore[misc]
+                self.pass_time(minutes=1)
+            sent = Sent(receipt, "200 OK" if receipt is Receipt.DELIVERED else "")
+            while taken := self.take():
+                tried = [Tried(one, sent) for one in taken]
+                self.store.write(lambda tx, tried=tried: delivery.record(tx, tried, {}, now=self.now))  # type: ignore[misc]
 
     # -- what the ledger says of it ----------------------------------------------------------------------------------
 
     def sql(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
-        """Plain SQL, as somebody who tampers with the store would write it."""
-        return rows(self.store, statement, *parameters)
+        """Plain SQL, on a connection of its own."""
+        return list(rows(self.store, statement, *parameters))
 
     def audit(self, **rest: Any) -> Report:
         return self.store.read(lambda tx: audit(tx, now=self.now, **rest))
@@ -158,5 +182,21 @@ class Night:
         """What an audit finds: how many of each check."""
         return {check.id: check.violations for check in self.audit(**rest).findings}
 
+    def found_after(self, *statements: tuple[Any, ...], **rest: Any) -> dict[str, int]:
+        """The same had somebody tampered with the store: `(statement, parameters ...)`. Nothing of it stays."""
+        found: dict[str, int] = {}
 
-__all__ = ["EVERY_HOUR", "Night", "RunId"]
+        def tamper(tx: Tx) -> None:
+            connection = tx.sql._connection  # type: ignore[attr-defined]  # both databases have one
+            for statement, *parameters in statements:
+                text = statement if tx.dialect == "sqlite" else statement.replace("?", "%s").encode()
+                connection.execute(text, parameters)
+            report = audit(tx, **{"now": self.now, **rest})
+            found.update({check.id: check.violations for check in report.findings})
+            raise _Undo
+
+        try:
+            self.store.write(tamper)
+        except _Undo:
+            pass
+        return found

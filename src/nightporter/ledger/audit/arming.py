@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from nightporter.clock import SECOND, rfc3339
-from nightporter.ledger.audit.check import asked
+from nightporter.ledger.audit.check import Row, asked
+
+
+def _late(row: Row) -> str:
+    run, slot, started, mark = row
+    after = "has no slot" if slot is None else "has not started" if started is None else \
+        f"started {(started - slot) / SECOND:,.6g} s after its slot"
+    return f"{run} {after} and is marked {'late' if mark else 'in time'}"
+
 
 CHECKS = (
     asked("I-13", "no armed slot is overdue while the clock is read", "overdue",
@@ -19,7 +27,7 @@ CHECKS = (
     asked("I-20", "no run starts before its slot", "started_early",
           lambda r: f"{r[0]} is of the slot {rfc3339(r[1])} and started at {rfc3339(r[2])}"),
     asked("I-21", "a run is marked late when it started more than 300 s after its slot, and only then", "ran_late",
-          lambda r: f"{r[0]} started {(r[2] or 0) - (r[1] or 0):,} µs after its slot and is marked {_late(r[3])}"),
+          _late),
     asked("N-01", "the spans of a trigger's schedules follow one another", "versions_chain",
           lambda r: f"{r[0]}: version {r[1]}, in force after {rfc3339(r[2])} until {rfc3339(r[3]) or 'now'}, "
                     "does not follow the one before it"),
@@ -30,7 +38,3 @@ CHECKS = (
     asked("N-03", "an automation's pauses follow one another, and one is open while it sleeps", "pauses",
           lambda r: f"{r[0]}: its pause from {rfc3339(r[1])} until {rfc3339(r[2]) or 'now'} {r[3]}"),
 )
-
-
-def _late(mark: int) -> str:
-    return "late" if mark else f"in time, where {300 * SECOND:,} is the limit"

@@ -588,7 +588,8 @@ SELECT q.*, count(*) OVER () FROM (
 SELECT w.automation_id, w.id, w.queued_at, w.n, w.per_hour FROM (
     SELECT run.automation_id, run.id, run.version AS ran, run.queued_at, r.version, r.per_hour,
            count(*) OVER (PARTITION BY run.automation_id ORDER BY run.queued_at
-                          RANGE BETWEEN 3598999999 PRECEDING AND CURRENT ROW) AS n
+                          RANGE BETWEEN 3598999999 PRECEDING AND 1 PRECEDING)
+           + row_number() OVER (PARTITION BY run.automation_id, run.queued_at ORDER BY run.id) AS n
     FROM @rows(automation_id text, version int, per_hour int) AS r
     JOIN run ON run.automation_id = r.automation_id
     WHERE run.source <> 'manual'
