@@ -36,7 +36,7 @@ class WorkerDesk:
             found = tx.effect(work.run_id, key)
             if found is not None and found[0] == "done":
                 return found[1]
-            if found is not None and found[2] < attempt:
+            if found is not None and found[3] != work.token:  # not the attempt's number: a held run gets it back
                 raise Conflict(
                     f"effect {name!r} of {work.run_id} may have happened already",
                     why=f"attempt {found[2]} wrote its intent and did not come back to say that it was done",

@@ -180,10 +180,10 @@ class DispatchTx(TxBase):
     def forget_children(self, claims: Sequence[tuple[str, int]]) -> None:
         self.sql.each("child_forget", claims)
 
-    def effect(self, run_id: str, key: str) -> tuple[str, str, int] | None:
-        """`(state, permalink, attempt)`."""
+    def effect(self, run_id: str, key: str) -> tuple[str, str, int, int] | None:
+        """`(state, permalink, attempt, token)`."""
         row = self.sql.one("effect_find", run_id=run_id, key=key)
-        return None if row is None else (row[0], row[1], row[2])
+        return None if row is None else (row[0], row[1], row[2], row[3])
 
     def intend(self, rows: Sequence[tuple[str, str, str, int, int]], *, now: Instant) -> None:
         """`(run, key, name, attempt, token)`."""

@@ -206,7 +206,7 @@ VALUES (:run_id, :token, :worker, :host, :process_group, :started);
 DELETE FROM child WHERE (run_id, token) IN (SELECT r.run_id, r.token FROM @rows(run_id text, token int) AS r);
 
 -- name: effect_find
-SELECT state, permalink, attempt FROM effect WHERE run_id = :run_id AND key = :key;
+SELECT state, permalink, attempt, token FROM effect WHERE run_id = :run_id AND key = :key;
 
 -- name: effect_intend
 INSERT INTO effect (run_id, key, name, state, attempt, token, intended_at)

@@ -35,10 +35,10 @@ SELECT DISTINCT d.worker FROM delivery d WHERE d.state = 'sending'
     AND NOT EXISTS (SELECT 1 FROM worker w WHERE w.id = d.worker AND w.ended_at IS NULL);
 
 -- name: run_of_worker
--- What a dead worker held.
-SELECT run.id, run.automation_id, run.token, run.seq, run.attempt, run.attempts, run.version, run.runner,
-       run.cancel_at, run.source, run.workspace, run.trigger_id, run.scheduled_for
-FROM run WHERE run.worker = :worker AND run.state = 'running' ORDER BY run.id LIMIT :room @lock(run);
+-- What a dead worker held. Not locked: its automations are, next, and taking it away is fenced by the token.
+SELECT run.id, run.automation_id, run.token, run.attempt, run.attempts, run.version, run.runner, run.workspace,
+       run.cancel_reason, run.cancel_by
+FROM run WHERE run.worker = :worker AND run.state = 'running' ORDER BY run.id LIMIT :room;
 
 -- name: run_lose  running -> lost
 UPDATE run SET state = 'lost', seq = run.seq + 1, reason = 'worker_lost', error_class = 'worker_lost'
@@ -47,7 +47,9 @@ WHERE run.id = r.id AND run.state = 'running' AND run.token = r.token
 RETURNING run.id, run.seq, run.reason, run.worker;
 
 -- name: run_requeue  lost | review -> queued
+-- Whoever asked to cancel it asked of the attempt that is gone.
 UPDATE run SET state = 'queued', blocked = NULL, seq = run.seq + 1, run_after = :now, reason = NULL,
+       cancel_at = NULL, cancel_by = '', cancel_reason = NULL,
        rank = :now + run.priority * 10000000, attempts = CASE WHEN run.attempts > run.attempt THEN run.attempts
                                                               ELSE run.attempt + 1 END
 FROM @rows(id text) AS r
