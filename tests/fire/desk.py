@@ -18,8 +18,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-import structlog
-
+from nightporter import logs
 from nightporter.surfaces.api import Porter, Run, cron, every
 
 SETTINGS = ("beat", "lease", "sweep", "drain")
@@ -177,7 +176,7 @@ WORLDS: dict[str, Callable[[FireDesk], None]] = {
 
 def main() -> None:
     order = json.loads(sys.argv[1])
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    logs.configure("json", sys.stderr)
     desk = FireDesk(order)
     if order["fault"]:
         from fire.points import arm

@@ -97,7 +97,8 @@ class Desk:
         self._heard: queue.Queue[dict[str, Any] | None] = queue.Queue()
         threading.Thread(target=self._listen, daemon=True).start()
         self.boot = 0.0
-        """Seconds from the start of the process to its being ready."""
+        """Seconds from the start of the process to its being ready, without those it stood in line for a processor:
+        how busy the machine is with other things is not the desk's doing."""
         self.worker = ""
         self.guard = 0
 
@@ -106,7 +107,7 @@ class Desk:
         for line in self.process.stdout:
             said = json.loads(line)
             if said["event"] == "ready":
-                self.boot = time.monotonic() - self._started
+                self.boot = time.monotonic() - self._started - self.stood_in_line()
             self._heard.put(said)
         self._heard.put(None)
 
@@ -166,6 +167,14 @@ class Desk:
 
     def thaw(self) -> None:
         os.kill(self.process.pid, signal.SIGCONT)
+
+    def stood_in_line(self) -> float:
+        """Seconds that its threads were ready to go on and had no processor."""
+        waited = 0
+        for path in Path(f"/proc/{self.process.pid}/task").glob("*/schedstat"):
+            with contextlib.suppress(OSError):  # a thread that has just ended
+                waited += int(path.read_text().split()[1])
+        return waited / 1e9
 
     def log(self) -> str:
         return self._log.read_text()[-6000:]
