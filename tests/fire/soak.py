@@ -29,7 +29,7 @@ def main() -> int:
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="soak-"))
     wrong = 0
-    with shared_server(folder / "postgres", "soak", SystemClock().now()) as databases:
+    with shared_server(folder, "soak", SystemClock().now()) as databases:
         for number in range(-(-given.rounds // ROUNDS)):
             seed = given.seed + number
             home = folder / f"seed-{seed}"
@@ -48,7 +48,8 @@ def main() -> int:
 def _one(folder: Path, store: str, seed: int) -> list[str]:
     with a_world(folder) as world, a_house(folder, store, world) as house:
         figures, found = storm(house, rounds=ROUNDS, seed=seed)
-    print(f"{'postgres' if store.startswith('postgres') else 'sqlite'}, seed {seed}: {figures}", *found, sep="\n  ", flush=True)
+    kind = "postgres" if store.startswith("postgresql:") else "sqlite"
+    print(f"{kind}, seed {seed}: {figures}", *found, sep="\n  ", flush=True)
     return found
 
 
