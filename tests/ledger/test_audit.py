@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from acting import a_worker
@@ -257,3 +259,39 @@ def test_a_report_of_a_store_in_memory_is_the_same(clock: ManualClock) -> None:
         assert night.audit().clean
     finally:
         store.close()
+
+
+# -- the database itself ---------------------------------------------------------------------------------------------
+
+
+def test_an_index_that_is_not_what_it_says_is_found(night: Night, store_url: str) -> None:
+    night.run(night.define("brief"))
+    if night.store.dialect == "sqlite":
+        import apsw
+
+        connection = apsw.Connection(store_url)
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_schema SET sql = replace(sql, '(name)', '(owner)') "
+                           "WHERE name = 'automation_called'")
+        connection.close()
+    else:
+        night.sql("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'automation_called'::regclass")
+    again = open_store(store_url, now=night.now)
+    try:
+        report = Night(again, night.clock).audit()
+    finally:
+        again.close()
+    assert [check.id for check in report.findings] == ["N-16"]
+    assert "automation_called" in report.findings[0].examples[0]
+
+
+# -- the page --------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_about_the_audit_names_every_check_and_every_invariant(night: Night) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "audit.md").read_text(encoding="utf-8")
+    checked, _, _ = page.partition("## What is not checked here")
+    rows = re.findall(r"^\| ([IN]-\d\d[ab]?) \| ([^|]+) \|", checked, re.MULTILINE)
+    assert sorted(rows) == sorted((check.id, check.title) for check in night.audit().checks)
+    spoken_of = {int(number) for number in re.findall(r"\bI-(\d\d)", page)}
+    assert spoken_of == set(range(1, 71))

@@ -42,7 +42,8 @@ class AuditTx(TxBase):
         return {r[0]: r[1] for r in self.sql.each("audit_policies", [(a,) for a in automation_ids])}
 
     def over_ceiling(self, rows: Sequence[tuple[str, int, int]]) -> list[Row]:
-        """For `(automation, version in force, ceiling)`: `(automation, run, admitted at, in the hour, ceiling)`."""
+        """For `(automation, version in force, ceiling)`: `(automation, run, admitted at, since when so many as the
+        ceiling had been, ceiling)`."""
         return self.sql.each("audit_over_ceiling", rows)
 
     def ended_groups(self, automation_ids: Sequence[str]) -> list[Row]:

@@ -71,9 +71,9 @@ class Owed:
                 ceiling = Policy.from_json(policies[automation]).per_hour
                 if ceiling is not None:
                     rows.append((automation, version, ceiling))
-        for automation, run, at, count, ceiling in self._tx.over_ceiling(rows):
-            self._above.add(f"{run} of {automation} was admitted at {rfc3339(at)} as number {count} within an hour; "
-                            f"{ceiling} are allowed")
+        for automation, run, at, reached, ceiling in self._tx.over_ceiling(rows):
+            self._above.add(f"{run} of {automation} was admitted at {rfc3339(at)}; {ceiling} an hour are allowed, and "
+                            f"as many were since {rfc3339(reached)}")
 
 
 def _destinations(definition: Definition | None, outcome: str) -> set[tuple[str, str]]:

@@ -583,18 +583,17 @@ SELECT q.*, count(*) OVER () FROM (
 -- G. Limits ---------------------------------------------------------------------------------------------------------------
 
 -- name: audit_over_ceiling
--- A page: `(automation, version in force, ceiling)`. Each admission looks back over its own hour, a second short of it
--- because several machines may admit.
-SELECT w.automation_id, w.id, w.queued_at, w.n, w.per_hour FROM (
+-- A page: `(automation, version in force, ceiling)`. Each admission looks back over its own hour: as many runs back as
+-- the ceiling allows is a run from before it. A second short of an hour, because several machines may admit.
+SELECT w.automation_id, w.id, w.queued_at, w.reached, w.per_hour FROM (
     SELECT run.automation_id, run.id, run.version AS ran, run.queued_at, r.version, r.per_hour,
-           count(*) OVER (PARTITION BY run.automation_id ORDER BY run.queued_at
-                          RANGE BETWEEN 3598999999 PRECEDING AND 1 PRECEDING)
-           + row_number() OVER (PARTITION BY run.automation_id, run.queued_at ORDER BY run.id) AS n
+           lag(run.queued_at, CAST(r.per_hour AS INTEGER)) OVER (
+               PARTITION BY run.automation_id ORDER BY run.queued_at, run.id) AS reached
     FROM @rows(automation_id text, version int, per_hour int) AS r
     JOIN run ON run.automation_id = r.automation_id
     WHERE run.source <> 'manual'
 ) AS w
-WHERE w.ran = w.version AND w.n > w.per_hour ORDER BY w.automation_id, w.queued_at, w.id;
+WHERE w.ran = w.version AND w.queued_at - w.reached < 3599000000 ORDER BY w.automation_id, w.queued_at, w.id;
 
 -- name: audit_too_warm
 -- Admission looks back at the last attempt's start. Judged where the cooldown was in force for both.
@@ -855,8 +854,8 @@ FROM @rows(trigger_id text) AS r JOIN trigger_version v ON v.trigger_id = r.trig
 ORDER BY v.trigger_id, v.version;
 
 -- name: audit_clock_pauses
-SELECT p.automation_id, p.paused_from FROM @rows(automation_id text) AS r
-JOIN pause p ON p.automation_id = r.automation_id WHERE p.paused_to IS NULL;
+SELECT p.automation_id, min(p.paused_from) FROM @rows(automation_id text) AS r
+JOIN pause p ON p.automation_id = r.automation_id WHERE p.paused_to IS NULL GROUP BY p.automation_id;
 
 -- name: audit_clock_lines
 -- The answers to slots within a span, and the ranges that reach into it.
