@@ -325,6 +325,9 @@ class Courier:
                 log.info("delivery.tried", automation=tried.taken.parcel.automation, run=tried.taken.parcel.run_id,
                          to=tried.taken.lane, result=str(tried.sent.receipt), evidence=tried.sent.evidence,
                          error=tried.sent.error)
+        for tried, current, error in answered:
+            if error is None and not current:
+                log.warning("delivery.lost_claim", delivery=tried.taken.parcel.delivery_id, token=tried.taken.token)
         failed = [(tried, error) for tried, _, error in answered if error is not None]
         self._loop.call_soon_threadsafe(self._recorded, len(answered) - len(failed), failed)
 

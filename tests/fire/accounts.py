@@ -26,9 +26,9 @@ LEGAL = {
 ENDED = {"succeeded", "failed", "timed_out", "cancelled", "skipped"}
 
 
-def findings(house: House) -> list[str]:
-    """All that does not add up, once nothing goes on any more."""
-    accounts = (audited, slots, runs, starts, effects, deliveries, arrivals, remains)
+def findings(house: House, *, alive: bool = False) -> list[str]:
+    """All that does not add up, once nothing goes on any more. `alive`: desks are still there, idle."""
+    accounts = [audited, slots, runs, starts, effects, deliveries, arrivals, *([] if alive else [remains])]
     return [finding for account in accounts for finding in account(house)]
 
 

@@ -82,6 +82,15 @@ class FireDesk(Porter):
             os.fsync(book)
 
 
+def everyone_leads() -> None:
+    """Leadership spares work; what it must not be needed for is that each slot has one answer."""
+    from nightporter.store.postgres import PostgresStore
+    from nightporter.store.sqlite import SqliteStore
+
+    for store in (SqliteStore, PostgresStore):
+        setattr(store, "lead", lambda _: True)  # noqa: B010  mypy forbids the assignment
+
+
 def without_clock(definition: Any) -> Any:
     return replace(definition, triggers=tuple(t for t in definition.triggers if t.kind != "clock"))
 
@@ -146,7 +155,7 @@ def crowd(desk: FireDesk) -> None:
     deliver: dict[int, list[Any]] = {0: [signed(desk.order)], 1: [{"file": "{{name}}/{{run}}.txt"}]}
     for n in range(50):
         desk.define(f"clock-{n}", {"echo": {"text": str(n)}}, cron("* * * * * *"), overlap="parallel",
-                    deliver=deliver.get(n, ["none"]), limits=FREE)
+                    deliver=deliver.get(n, ["silent"]), limits=FREE)
 
 
 def errands(desk: FireDesk) -> None:
@@ -182,6 +191,8 @@ def main() -> None:
         from fire.points import arm
 
         desk.passed = arm(order["fault"])
+    if order["all_lead"]:
+        everyone_leads()
     WORLDS[order["world"]](desk)
     if order["quiet"]:
         desk._definitions = [without_clock(definition) for definition in desk._definitions]

@@ -100,7 +100,9 @@ class Desk:
         """Seconds from the start of the process to its being ready, without those it stood in line for a processor:
         how busy the machine is with other things is not the desk's doing."""
         self.worker = ""
+        self.leading = False
         self.guard = 0
+        """Its guard process."""
 
     def _listen(self) -> None:
         assert self.process.stdout is not None
@@ -125,7 +127,7 @@ class Desk:
 
     def ready(self) -> Desk:
         said = self.hear("ready")
-        self.worker, self.guard = said["worker"], said["guard"]
+        self.worker, self.leading, self.guard = said["worker"], said["leading"], said["guard"]
         return self
 
     def tell(self, *words: str) -> None:
@@ -196,12 +198,17 @@ class House:
         self.ledger = Ledger(self.store)
 
     def open(
-        self, world: str = "house", *, fault: str = "", quiet: bool = False, arrivals: float = 0.0, **settings: Any
+        self, world: str = "house", *, fault: str = "", quiet: bool = False, arrivals: float = 0.0,
+        all_lead: bool = False, **settings: Any,
     ) -> Desk:
-        """Start a desk; it may not be ready yet, and with a `fault` perhaps never will be."""
+        """Start a desk; it may not be ready yet, and with a `fault` perhaps never will be.
+
+        `quiet`: without clocks. `arrivals`: seconds between things that a program fires; 0 is none. `all_lead`: it
+        takes the lead whoever else has it, so that two of them contend for every slot.
+        """
         order = {
             "home": str(self.home), "store": self.store, "recorder": self.world.url, "world": world, "fault": fault,
-            "quiet": quiet, "arrivals": arrivals, "told": str(self.folder / "told"),
+            "quiet": quiet, "arrivals": arrivals, "all_lead": all_lead, "told": str(self.folder / "told"),
             "starts": str(self.folder / "starts"), "beats": str(self.folder / "beats"),
             "settings": {**QUICK, **settings},
         }
