@@ -13,10 +13,11 @@ from collections import deque
 from collections.abc import Iterator
 
 from benchmarks.bare import Bare, Claim, names
+from benchmarks.figures import Pace
 
 
-def jobs_of_callers(bare: Bare, total: int, callers: int) -> float:
-    """Jobs a second, each put by one of `callers`, durable when it goes on, claimed and done."""
+def jobs_of_callers(bare: Bare, total: int, callers: int) -> Pace:
+    """Jobs, each put by one of `callers`, durable when it goes on, claimed and done."""
     return asyncio.run(_Queue(bare, callers).measure(total))
 
 
@@ -30,17 +31,18 @@ class _Queue:
         self._closing = False
         self._ended = 0
 
-    async def measure(self, total: int) -> float:
+    async def measure(self, total: int) -> Pace:
         self._loop = asyncio.get_running_loop()
         self._whole = self._loop.create_future()
         self._total = total
         writer = threading.Thread(target=self._write)
         left = iter(names(total))
-        start = time.perf_counter()
+        start, used = time.perf_counter(), time.process_time()
         writer.start()
         try:
             await asyncio.gather(*(self._caller(left) for _ in range(self._callers)), self._whole)
-            return total / (time.perf_counter() - start)
+            spent = time.perf_counter() - start
+            return Pace(total / spent, (time.process_time() - used) / total * 1e6)
         finally:
             with self._bell:
                 self._closing = True

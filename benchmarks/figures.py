@@ -69,6 +69,15 @@ class Row:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """One round of work."""
+
+    a_second: float
+    processor: float
+    """Microseconds of processor time for each, in all threads of the process: a busy machine changes it less."""
+
+
 def rounds(times: int, *measures: Callable[[], Any]) -> list[list[Any]]:
     """Each measure `times` times, by turns, so that a change of the machine's mood meets all of them."""
     taken: list[list[Any]] = [[] for _ in measures]

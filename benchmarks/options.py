@@ -32,6 +32,6 @@ class Options:
                 idle_seconds=1.5, starts=2,
             )
         return Options(
-            folder, quick, rounds or 3, runs=12_288, ledger=1_000_000 if ledger is None else ledger,
+            folder, quick, rounds or 3, runs=8_192, ledger=1_000_000 if ledger is None else ledger,
             due_at_once=10_000, latency_seconds=5.0, idle_seconds=10.0, starts=5,
         )
