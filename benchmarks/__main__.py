@@ -91,7 +91,7 @@ def _facts(options: Options) -> dict[str, object]:
     return {
         "taken_at": rfc3339(SystemClock().now()), "quick": options.quick, "rounds": options.rounds,
         "ledger": options.ledger, "processors": os.cpu_count(), "machine": platform.machine(),
-        "system": f"{platform.system()} {platform.release()}", "file_system": file_system(options.folder),
+        "system": platform.system(), "file_system": file_system(options.folder),
         "python": platform.python_version(), "sqlite": apsw.sqlite_lib_version(),
         "syncs_per_second": round(syncs_per_second(options.folder)),
         "load_before": round(os.getloadavg()[0], 1), "bare_batches_per_second": round(without_callers),
