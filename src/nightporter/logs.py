@@ -6,7 +6,9 @@ log line is never the record of anything: the ledger is.
 
 from __future__ import annotations
 
+import json
 import logging
+import sys
 from typing import Any, Literal, TextIO
 
 import structlog
@@ -19,12 +21,7 @@ def get(name: str) -> Log:
     """The logger of a module; events are named `part.what_happened` and carry plain values."""
     logger: Log = structlog.wrap_logger(
         logging.getLogger(name),
-        processors=[
-            structlog.stdlib.filter_by_level,
-            structlog.stdlib.add_log_level,
-            structlog.processors.format_exc_info,
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-        ],
+        processors=[structlog.stdlib.filter_by_level, _hand_over],
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
@@ -33,22 +30,49 @@ def get(name: str) -> Log:
 
 def configure(form: Literal["text", "json"], stream: TextIO, *, level: int = logging.INFO) -> None:
     """Send the desk's events to a stream: a plain line each for people, JSON lines for programs."""
-    stamp = structlog.processors.TimeStamper(fmt="%H:%M:%S" if form == "text" else "iso", utc=form == "json", key="ts")
-    last: Any = _plain if form == "text" else structlog.processors.JSONRenderer()
-    formatter = structlog.stdlib.ProcessorFormatter(
-        processors=[stamp, structlog.stdlib.ProcessorFormatter.remove_processors_meta, last]
-    )
-    handler = logging.StreamHandler(stream)
-    handler.setFormatter(formatter)
+    handler = _Stream(stream)
+    handler.setFormatter(_Lines() if form == "text" else _Json())
     logger = logging.getLogger("nightporter")
     logger.handlers[:] = [handler]
     logger.setLevel(level)
     logger.propagate = False
 
 
-def _plain(_: WrappedLogger, __: str, event: EventDict) -> str:
-    stamp, name, level = event.pop("ts"), event.pop("event"), event.pop("level", "info")
-    exception = event.pop("exception", "")
-    facts = "  ".join(f"{key}={value}" for key, value in event.items() if value not in ("", None))
-    mark = "" if level in ("info", "debug") else f"{level.upper()} "
-    return f"{stamp}  {mark}{name:<22} {facts}".rstrip() + (f"\n{exception}" if exception else "")
+def _hand_over(_: WrappedLogger, __: str, event: EventDict) -> tuple[tuple[str], dict[str, Any]]:
+    """To the standard library: the line as text for any handler, its facts beside it for ours."""
+    name, raised = str(event.pop("event")), event.pop("exc_info", None)
+    facts = {key: value for key, value in event.items() if value not in ("", None)}
+    text = f"{name:<22} {'  '.join(f'{key}={value}' for key, value in facts.items())}".rstrip()
+    return (text,), {"exc_info": raised, "extra": {"happened": name, "facts": facts}}
+
+
+class _Stream(logging.StreamHandler[TextIO]):
+    """A stream whose reader may go away, as `head` does: the desk works on, and says no more there."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  the standard library's name
+        if isinstance(sys.exc_info()[1], (BrokenPipeError, ValueError)):
+            logging.getLogger("nightporter").handlers[:] = [logging.NullHandler()]
+        else:
+            super().handleError(record)
+
+
+class _Lines(logging.Formatter):
+    """`15:04:35  run.started  automation=hello ...`; the level only where it is more than a note."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        mark = "" if record.levelno <= logging.INFO else f"{record.levelname} "
+        return f"{self.formatTime(record, '%H:%M:%S')}  {mark}{super().format(record)}"
+
+
+class _Json(logging.Formatter):
+    """One object a line: ts, level, event, and the event's facts."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        facts = dict(getattr(record, "facts", {}))
+        if record.exc_info:
+            facts["exception"] = self.formatException(record.exc_info)
+        stamp = self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z")
+        event = getattr(record, "happened", record.getMessage())
+        return json.dumps(
+            {"ts": stamp, "level": record.levelname.lower(), "event": event, **facts}, default=str, ensure_ascii=False
+        )
