@@ -49,7 +49,7 @@ def _hand_over(_: WrappedLogger, __: str, event: EventDict) -> tuple[tuple[str],
 class _Stream(logging.StreamHandler[TextIO]):
     """A stream whose reader may go away, as `head` does: the desk works on, and says no more there."""
 
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  the standard library's name
+    def handleError(self, record: logging.LogRecord) -> None:
         if isinstance(sys.exc_info()[1], (BrokenPipeError, ValueError)):
             logging.getLogger("nightporter").handlers[:] = [logging.NullHandler()]
         else:
