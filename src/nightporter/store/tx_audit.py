@@ -3,21 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Literal
 
 from nightporter.clock import Instant
 from nightporter.store.sql_port import Row
 from nightporter.store.tx_base import TxBase
 
+Check = Literal[
+    "audit_slot_twice", "audit_slot_run_twice", "audit_slot_version", "audit_line_and_run",
+    "audit_run_without_line", "audit_ranges_meet", "audit_range_shape", "audit_overdue", "audit_armed_inert",
+    "audit_armed_once_more", "audit_armed_in_the_past", "audit_answered_early", "audit_started_early",
+    "audit_ran_late", "audit_versions_chain", "audit_version_in_force", "audit_pauses", "audit_ended_once",
+    "audit_row_and_log", "audit_log_chain", "audit_instants", "audit_running_unheld",
+    "audit_running_under_the_dead", "audit_running_since_before_boot", "audit_queue_stands",
+    "audit_waits_for_nobody", "audit_held_by_no_pause", "audit_left_lost", "audit_tokens_grow",
+    "audit_stale_writes", "audit_stale_effects", "audit_not_alone", "audit_out_of_turn", "audit_survivors",
+    "audit_effect_shape", "audit_doubtful_repeats", "audit_left_marks", "audit_attempts_bounded",
+    "audit_attempts_and_log", "audit_dead_letters", "audit_backoff", "audit_unannounced", "audit_undelivered",
+    "audit_delivered_twice", "audit_events_differ", "audit_last_try", "audit_tries_counted",
+    "audit_delivery_shape", "audit_delivery_stands", "audit_sending_under_the_dead", "audit_delivery_blamed",
+    "audit_too_warm", "audit_over_concurrency", "audit_lines_counted", "audit_conserved", "audit_origin",
+    "audit_keys", "audit_key_twice", "audit_first_telling", "audit_after_removal", "audit_admitted_asleep",
+    "audit_health", "audit_months", "audit_orphans", "audit_quarantine", "audit_vanished",
+]
+"""Queries that give violations, ten at most, and how many there are."""
+
+Sums = Literal[
+    "audit_verdict_groups", "audit_run_groups", "audit_transition_groups", "audit_delivery_word_groups",
+    "audit_other_word_groups", "audit_cut_short_groups", "audit_retry_groups",
+]
+"""Queries that give sums over a whole table."""
+
 
 class AuditTx(TxBase):
-    def violations(self, check: str, terms: Mapping[str, int | str]) -> tuple[int, list[Row]]:
-        """How many there are, and the first ten; the columns are those of the query `audit_<check>`."""
-        rows = self.sql.all(f"audit_{check}", **terms)
+    def violations(self, query: Check, terms: Mapping[str, int | str]) -> tuple[int, list[Row]]:
+        """How many there are, and the first ten; columns as in the query."""
+        rows = self.sql.all(query, **terms)
         return (rows[0][-1] if rows else 0), [row[:-1] for row in rows]
 
-    def sums(self, groups: str) -> list[Row]:
-        """The groups of the query `audit_<groups>_groups`; how many and one of them stand at the end of each."""
-        return self.sql.all(f"audit_{groups}_groups")
+    def sums(self, query: Sums) -> list[Row]:
+        """The groups of a query; how many and one of them stand at the end of each."""
+        return self.sql.all(query)
 
     def damage(self) -> list[str]:
         """What the database itself finds wrong with its pages and indexes, ten lines at most."""

@@ -10,6 +10,7 @@ from nightporter.clock import HOUR, MINUTE, SECOND, Instant
 from nightporter.ledger.audit.report import EXAMPLES, CheckResult
 from nightporter.rules.retry import DELIVERY_TRIES
 from nightporter.store import Tx
+from nightporter.store.tx_audit import Check as Query
 
 SKEW = SECOND
 """How far apart the clocks of two machines on one store may be."""
@@ -91,7 +92,7 @@ class Check:
         return self.look(tx, terms).result(self.id, self.title)
 
 
-def asked(id: str, title: str, query: str, say: Callable[[Row], str]) -> Check:
+def asked(id: str, title: str, query: Query, say: Callable[[Row], str]) -> Check:
     """A check that one query makes; `say` turns one of its rows into a sentence."""
 
     def look(tx: Tx, terms: Terms) -> Tally:

@@ -33,26 +33,26 @@ def _words(tx: Tx, terms: Terms) -> Tally:
             tally.add(f"{where} is {value!r} on {count} rows, {example} among them", count)
 
     reasons = frozenset(Reason)
-    for state, outcome, reason, error_class, blocked, cancel_reason, count, example in tx.sums("run"):
+    for state, outcome, reason, error_class, blocked, cancel_reason, count, example in tx.sums("audit_run_groups"):
         look("run.state", state, frozenset(RunState), count, example)
         look("run.outcome", outcome, frozenset(Outcome), count, example)
         look("run.reason", reason, reasons, count, example)
         look("run.error_class", error_class, frozenset(ErrorClass), count, example)
         look("run.blocked", blocked, BLOCKED, count, example)
         look("run.cancel_reason", cancel_reason, reasons, count, example)
-    for before, after, reason, error_class, count, example in tx.sums("transition"):
+    for before, after, reason, error_class, count, example in tx.sums("audit_transition_groups"):
         look("transition.from_state", before, frozenset(RunState), count, example)
         look("transition.to_state", after, frozenset(RunState), count, example)
         look("transition.reason", reason, reasons, count, example)
         look("transition.error_class", error_class, frozenset(ErrorClass), count, example)
-    for state, reason, count, example in tx.sums("delivery_word"):
+    for state, reason, count, example in tx.sums("audit_delivery_word_groups"):
         look("delivery.state", state, frozenset(DeliveryState), count, example)
         look("delivery.reason", reason, reasons, count, example)
     known = {
         "automation.state": frozenset(AutomationState), "delivery_try.result": frozenset(Receipt),
         "effect.state": frozenset({"intended", "done"}),
     }
-    for where, value, count, example in tx.sums("other_word"):
+    for where, value, count, example in tx.sums("audit_other_word_groups"):
         look(where, value, known[where], count, example)
     return tally
 
@@ -61,7 +61,7 @@ def _edges(tx: Tx, terms: Terms) -> Tally:
     """What leaves an ended state is I-23's business, and an unknown word I-22's."""
     tally = Tally()
     known = frozenset(RunState)
-    for before, after, _, _, count, example in tx.sums("transition"):
+    for before, after, _, _, count, example in tx.sums("audit_transition_groups"):
         if before not in ENDED and {before or after, after} <= known and (before, after) not in _EDGES:
             tally.add(f"{example} and {count - 1} others went from {before or 'nothing'} to {after}", count)
     return tally
@@ -69,7 +69,7 @@ def _edges(tx: Tx, terms: Terms) -> Tally:
 
 def _together(tx: Tx, terms: Terms) -> Tally:
     tally = Tally()
-    for state, outcome, reason, _, blocked, _, count, example in tx.sums("run"):
+    for state, outcome, reason, _, blocked, _, count, example in tx.sums("audit_run_groups"):
         if state not in set(RunState):
             continue
         allowed = _OUTCOMES.get(RunState(state), frozenset({None}))
@@ -101,30 +101,30 @@ def _running_long(tx: Tx, terms: Terms) -> Tally:
 
 CHECKS = (
     Check("I-22", "states, reasons and other words come from their lists", _words),
-    asked("I-23", "a run ends once, and nothing follows", "ended_once",
+    asked("I-23", "a run ends once, and nothing follows", "audit_ended_once",
           lambda r: f"{r[0]} ended {r[2]} times in {r[1]} steps, or went on"),
-    asked("I-24", "a run's state is where its log ends", "row_and_log",
+    asked("I-24", "a run's state is where its log ends", "audit_row_and_log",
           lambda r: f"{r[0]} is {r[1]} at step {r[2]}; its log says {r[3] or 'nothing'} there"),
     Check("I-25", "a run only took steps that there are", _edges),
-    asked("I-26", "each step begins where the one before it ended, in number and in time", "log_chain",
+    asked("I-26", "each step begins where the one before it ended, in number and in time", "audit_log_chain",
           lambda r: f"{r[0]}: step {r[1]} is from {r[2] or 'nothing'} at {rfc3339(r[4])}; the one before led to "
                     f"{r[3] or 'nothing'} at {rfc3339(r[5]) or 'no time'}"),
-    asked("I-27", "a run's instants are those of its log, and it has an end exactly when it ended", "instants",
+    asked("I-27", "a run's instants are those of its log, and it has an end exactly when it ended", "audit_instants",
           lambda r: f"{r[0]} is {r[1]}, and its {r[2]} is not what its log says"),
     Check("N-04", "a run's state, outcome and what it waits for go together", _together),
-    asked("I-28", "what runs is held by a worker, under a token", "running_unheld",
+    asked("I-28", "what runs is held by a worker, under a token", "audit_running_unheld",
           lambda r: f"{r[0]} runs under {r[1] or 'nobody'}, token {r[2]}, attempt {r[3]}"),
-    asked("I-29", "what an ended worker held is taken back within a minute", "running_under_the_dead",
+    asked("I-29", "what an ended worker held is taken back within a minute", "audit_running_under_the_dead",
           lambda r: f"{r[0]} runs under {r[1]}, which ended at {rfc3339(r[2])}"),
-    asked("I-30", "a boot leaves nothing running under a worker that had ended", "running_since_before_boot",
+    asked("I-30", "a boot leaves nothing running under a worker that had ended", "audit_running_since_before_boot",
           lambda r: f"{r[0]} runs under {r[1]}, which ended at {rfc3339(r[2])}, before the boot"),
-    asked("I-31", "no run waits for more than ten minutes without a cause", "queue_stands",
+    asked("I-31", "no run waits for more than ten minutes without a cause", "audit_queue_stands",
           lambda r: f"{r[0]} of {r[1]} could have been claimed since {rfc3339(r[2])}; nothing of its workspace was"),
-    asked("N-05", "what waits for another run has one to wait for", "waits_for_nobody",
+    asked("N-05", "what waits for another run has one to wait for", "audit_waits_for_nobody",
           lambda r: f"{r[0]} of {r[1]} waits ({r[2]}), and no run of it is going"),
-    asked("N-06", "what a pause holds back is held by a pause", "held_by_no_pause",
+    asked("N-06", "what a pause holds back is held by a pause", "audit_held_by_no_pause",
           lambda r: f"{r[0]} of {r[1]} waits for a pause to end, and the automation is {r[2]}"),
-    asked("N-07", "no run is left lost", "left_lost",
+    asked("N-07", "no run is left lost", "audit_left_lost",
           lambda r: f"{r[0]} was lost with {r[1]} at {rfc3339(r[2]) or 'no time'}, and nothing became of it"),
     Check("N-08", "no run is still running half an hour beyond its timeout", _running_long),
 )

@@ -55,7 +55,7 @@ class Owed:
                                   f"{automation} with the outcome {outcome or 'none'} does not ask for", count)
 
     def _lacking(self, automation: str, version: int, outcome: str, destination: str, kind: str) -> None:
-        count, rows = self._tx.violations("undelivered", {
+        count, rows = self._tx.violations("audit_undelivered", {
             "automation_id": automation, "version": version, "outcome": outcome, "destination": destination,
             "kind": kind,
         })
