@@ -30,7 +30,7 @@ CHUNKS = (50, 8, 1)
 """Rows in one statement; each size is a statement of its own, prepared once."""
 PACKED = frozenset({
     "run_candidates", "run_fences", "trigger_due", "trigger_armed_still", "trigger_facts", "firing_recall",
-    "automation_load", "firing_payload", "delivery_candidates", "delivery_result", "effect_counts", "children",
+    "automation_load", "firing_payload", "definitions_of", "delivery_candidates", "delivery_result", "effect_counts", "children",
 })
 """Hot queries that give many rows."""
 
@@ -238,7 +238,8 @@ class SqliteStore:
             raise translate(error) from error
 
     def changed_elsewhere(self) -> bool:
-        """Whether another process committed since the last call. Call it from one thread."""
+        """Whether another process committed since the last call; the first one has none before it, and says that it may
+        have. Call it from one thread."""
         if self._memory:
             return False
         if self._data_version is None:
@@ -246,7 +247,7 @@ class SqliteStore:
         connection, before = self._data_version
         after = int(next(iter(connection.execute("PRAGMA data_version")))[0])
         self._data_version = (connection, after)
-        return before not in (-1, after)
+        return before != after
 
     def lead(self) -> bool:
         """Try to be the one whose sources run, or see that we still are: a file lock beside the store."""

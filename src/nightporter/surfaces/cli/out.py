@@ -32,6 +32,13 @@ class Out:
         """One JSON value on one line."""
         print(json.dumps(value, ensure_ascii=False, separators=(", ", ": ")))
 
+    def answer(self, value: Any, text: str) -> None:
+        """The value for programs, the text for people."""
+        if self.as_json:
+            self.json(value)
+        else:
+            self.line(text)
+
     def line(self, text: str = "") -> None:
         print(text)
 

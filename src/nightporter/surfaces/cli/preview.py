@@ -97,7 +97,8 @@ def _of_automations(name: str | None, count: int, after: str | None, common: Com
         else:
             lines = list(place.read(lambda tx: automations(tx, limit=500)).items)
         fires = sorted(
-            ((fire, line) for line in lines for fire in next_fires(line, now, count) if after is None or fire.at > now),
+            # One more, because the armed slot may have come by then.
+            ((fire, line) for line in lines for fire in next_fires(line, now, count + 1) if not after or fire.at > now),
             key=lambda found: (found[0].at, found[1].name),
         )[:count]
     if place.out.as_json:

@@ -22,7 +22,7 @@ from nightporter.clock import Instant
 from nightporter.engine import Engine
 from nightporter.engine.files import DefinitionFiles
 from nightporter.errors import BadInput, Conflict
-from nightporter.ledger import RunDetail, explain, resolve, resolve_run, run_detail
+from nightporter.ledger import RunDetail, explain, reads, resolve, resolve_run, run_detail
 from nightporter.ledger.lines import DeliveryLine, delivery_line, reason_sentence
 from nightporter.rules.durations import parse_duration
 from nightporter.states import ENDED, DeliveryState, RunState
@@ -55,6 +55,13 @@ def run(
             # Nobody else reads the files, so that what was just written would not be known.
             DefinitionFiles(place.store, place.config, place.clock).load()
         automation_id = place.read(lambda tx: resolve(tx, name))
+        if (broken := place.read(lambda tx: _never_read(tx, automation_id))) is not None:
+            place.out.answer(
+                {"verdict": "refused", "reason": "configuration", "detail": broken, "firing_id": None, "run_id": None,
+                 "reason_sentence": reason_sentence("configuration"), "via": None, "dry_run": dry_run, "run": None},
+                f"{name} did not run: its definition has an error. {broken}",
+            )
+            return DID_NOT_RUN
 
         def ask(tx: Tx) -> Answer:
             return operations.fire(
@@ -118,6 +125,14 @@ def deliver(
         return NOT_DELIVERED if not works and not dry_run and any(d.state != "delivered" for d in after) else 0
 
 
+def _never_read(tx: Tx, automation_id: str) -> str | None:
+    """What is wrong with a definition that could never be read: it has no triggers, and so leaves no line."""
+    line = reads.automation(tx, automation_id)
+    if line is None or line.triggers or line.error is None:
+        return None
+    return "{path}:{line}:{column}: {what}".format(**line.error)
+
+
 def _resend(tx: Tx, chosen: list[DeliveryLine], now: Instant) -> None:
     for one in chosen:
         operations.resend(tx, one.id, now=now)
@@ -138,17 +153,12 @@ def _started(
         "run_id": answer.run_id, "via": _THERE if works else _HERE, "dry_run": dry_run, "run": None,
     }
     if answer.verdict is not Verdict.ADMITTED or answer.run_id is None:
-        if place.out.as_json:
-            place.out.json(told)
-        else:
-            place.out.line(f"{name} {'would not run' if dry_run else 'did not run'}: "
-                           f"{told['reason_sentence']} {answer.detail}".rstrip())
+        why = f"{told['reason_sentence']} {answer.detail}".rstrip()
+        place.out.answer(told, f"{name} {'would not run' if dry_run else 'did not run'}: {why}")
         return DID_NOT_RUN
     if dry_run:
-        if place.out.as_json:
-            place.out.json({**told, "run_id": None})
-        else:
-            place.out.line(f"{name} would run" + ("" if works else " in this process: no desk is running"))
+        place.out.answer({**told, "run_id": None},
+                         f"{name} would run" + ("" if works else " in this process: no desk is running"))
         return 0
     run_id = answer.run_id
     if works and not wait:

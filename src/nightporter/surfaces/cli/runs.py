@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -149,8 +149,8 @@ def cancel(run: Run, *, dry_run: DryRun = False, common: Common = USUAL) -> None
             return done
 
         at_once, asked = place.change(end, dry_run=dry_run)
-        _told(place, {"run_id": run_id, "cancelled": at_once, "asked": asked, "dry_run": dry_run},
-              f"{run_id} {'would be ' if dry_run else ''}{'cancelled' if at_once else 'asked to end'}")
+        place.out.answer({"run_id": run_id, "cancelled": at_once, "asked": asked, "dry_run": dry_run},
+                         f"{run_id} {'would be ' if dry_run else ''}{'cancelled' if at_once else 'asked to end'}")
 
 
 def review(
@@ -163,14 +163,8 @@ def review(
         by, now = person(), place.clock.now()
         place.change(lambda tx: operations.review(tx, run_id, decision, by=by, now=now), dry_run=dry_run)
         after = {"retry": "queued again", "dismiss": "closed"}[decision]
-        _told(place, {"run_id": run_id, "decision": decision, "dry_run": dry_run},
-              f"{run_id} {'would be' if dry_run else 'is'} {after}")
+        place.out.answer({"run_id": run_id, "decision": decision, "dry_run": dry_run},
+                         f"{run_id} {'would be' if dry_run else 'is'} {after}")
         if decision == "retry" and not dry_run and not place.somebody_works():
             place.out.note("no desk is running: nightporter up, or nightporter tick")
 
-
-def _told(place: Place, shown: dict[str, Any], text: str) -> None:
-    if place.out.as_json:
-        place.out.json(shown)
-    else:
-        place.out.line(text)

@@ -1,0 +1,156 @@
+"""Making automations and changing their life from the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from shell import Shell
+
+from nightporter.errors import NotFound
+from nightporter.ledger import resolve
+from nightporter.store import open_store
+
+pytest_plugins = ["homes"]
+pytestmark = pytest.mark.usefixtures("nobodys_place")
+
+
+def test_init_makes_a_private_home_and_leaves_what_is_there(tmp_path: Path) -> None:
+    shell = Shell(tmp_path / "home")
+    first = shell("init", "--example", "--json").json
+    assert first["made"] == [str(shell.home), str(shell.definitions), str(shell.home / "outputs")]
+    assert [(shell.home / name).stat().st_mode & 0o777 for name in ("", "nightporter.sqlite")] == [0o700, 0o600]
+    (shell.definitions / "hello.md").write_text("mine")
+    again = shell("init", "--example", "--json").json
+    assert again["made"] == []
+    assert (shell.definitions / "hello.md").read_text() == "mine"
+
+
+def test_an_automation_of_words_is_previewed_saved_listed_and_shown(shell: Shell) -> None:
+    said = shell("add", "30 7 * * mon-fri", "Good morning", "--name", "brief", "--timezone", "Europe/Lisbon",
+                 "--deliver", "file=brief.md", "--deliver", '{"announce": {"on": ["failed"]}}', "--timeout", "2m",
+                 "--overlap", "queue", "--idempotent")
+    assert said.code == 0
+    first, *fires, saved = said.out.splitlines()
+    assert first == "At 07:30 on Monday to Friday, Europe/Lisbon  [cron 30 7 * * mon-fri]"
+    assert len(fires) == 5
+    assert all(fire.endswith("07:30 Europe/Lisbon") for fire in fires)
+    assert saved == "Saved as brief (active)."
+    line = shell("list", "--json").json["items"][0]
+    assert (line["name"], line["truth"], line["target"]) == ("brief", "store", "echo")
+    shown = shell("show", "bri", "--json").json
+    assert shown["definition"]["limits"]["timeout"] == 120.0
+    assert [d["name"] for d in shown["definition"]["deliver"]] == ["file", "announce"]
+    words = shell("show", "brief").out
+    assert "timeout           2 min" in words
+    assert "per hour          120" in words
+    assert "clock queue" in words
+
+
+def test_an_automation_of_a_file_may_be_kept_in_the_store(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "tea.yaml"
+    file.write_text("name: tea\ntarget: {noop: }\nwhen: every 15m\n")
+    assert shell("add", "--file", str(file)).code == 0
+    assert shell("show", "tea", "--json").json["truth"] == "store"
+    file.write_text("name: tea\ntarget: {noop: }\nwhne: every 15m\n")
+    refused = shell("add", "--file", str(file), "--replace")
+    assert refused.code == 2
+    assert f"{file}:3:1: unknown key `whne`: did you mean `when`?" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["30m", "tea", "--name", "tea"], 2, "write `when: every 30m`, or `when: at "),
+        (["every 15m", "tea"], 2, "the automation has no name"),
+        (["every 15m", "--name", "tea"], 2, "nothing is said to run"),
+        (["every 15m", "tea", "--script", "true", "--name", "tea"], 2, "more than one thing is said to run"),
+        (["--name", "tea", "--script", "true"], 2, "nothing is said about when"),
+        (["every 15m", "tea", "--name", "tea", "--timezone", "Mars"], 2, "no time zone is named 'Mars'"),
+        (["every 15m", "tea", "--name", "tea", "--deliver", "{file: x}"], 2, "is no JSON"),
+        (["every 15m", "tea", "--name", "tea", "--deliver", "fax=1"], 2, "fax"),
+        (["every 15m", "tea", "--name", "tea", "--reason", "x"], 2, "--reason belongs to --paused"),
+        (["every 15m", "tea", "--name", "taken"], 4, "there is an automation called taken already"),
+        (["every 15m", "tea", "--name", "taken", "--replace", "--paused"], 4, "nightporter disable pauses it"),
+        (["--file", "nowhere.md"], 2, "nowhere.md cannot be read"),
+        (["every 15m", "--file", "nowhere.md"], 2, "WHEN is said by the file"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_and_saves_nothing(shell: Shell, words: list[str], code: int, said: str) -> None:
+    shell("add", "manual", "there", "--name", "taken")
+    refused = shell("add", *words)
+    assert refused.code == code
+    assert said in refused.err
+    assert [item["name"] for item in shell("list", "--json").json["items"]] == ["taken"]
+
+
+def test_an_automation_is_changed_by_replacing_it(shell: Shell) -> None:
+    shell("add", "manual", "one", "--name", "tea")
+    assert shell("add", "every 1h", "two", "--name", "tea", "--replace").code == 0
+    shown = shell("show", "tea", "--json").json
+    assert (shown["version"], shown["definition"]["target"]["config"]) == (2, {"text": "two"})
+
+
+def test_an_automation_is_paused_with_a_reason_and_an_end_and_enabled_again(shell: Shell) -> None:
+    shell("add", "every 1h", "tea", "--name", "tea")
+    paused = shell("disable", "tea", "--reason", "on holiday", "--until", "2h", "--json").json
+    assert (paused["state"], paused["state_reason"], paused["next_fire_at"]) == ("paused", "on holiday", None)
+    assert paused["state_until"] is not None
+    assert "on holiday until" in shell("list").out
+    assert shell("disable", "tea").code == 4
+    assert shell("enable", "tea").out.startswith("tea is active; next ")
+    assert shell("enable", "tea").code == 4
+    assert shell("disable", "tea", "--until", "2020-01-01T00:00").code == 4
+    assert shell("add", "every 1h", "later", "--name", "later", "--paused", "--reason", "not yet").code == 0
+    assert shell("show", "later", "--json").json["state_reason"] == "not yet"
+
+
+def test_a_removed_automation_is_gone_from_the_list_and_its_history_stays(shell: Shell) -> None:
+    shell("add", "manual", "tea", "--name", "tea")
+    run = shell("run", "tea", "--json").json["run_id"]
+    assert shell("remove", "tea", "--reason", "done with it").code == 0
+    assert shell("list", "--json").json["items"] == []
+    assert shell("show", "tea").code == 3
+    assert shell("logs", run).code == 0
+
+
+def test_an_automation_of_a_file_is_removed_by_removing_the_file(shell: Shell) -> None:
+    path = shell.write("tea.md", "---\nname: tea\n---\nTea.\n")
+    assert "not loaded yet, because no desk is running: tea.md" in shell("list").err
+    shell("tick")
+    assert shell("list").err == ""
+    refused = shell("remove", "tea")
+    assert refused.code == 4
+    assert f"{path} would bring it back" in refused.err
+    path.unlink()
+    assert shell("remove", "tea").code == 0
+
+
+def test_a_broken_file_is_in_the_list_and_in_doctor_with_its_place(shell: Shell) -> None:
+    path = shell.write("tea.md", "---\nname: tea\nwhne: every 1h\n---\nTea.\n")
+    unread = shell("doctor", "--json")
+    assert unread.code == 1
+    assert [f["what"] for f in unread.json["items"]] == [f"{path}:3:1: unknown key `whne`: did you mean `when`?"]
+    shell("tick")
+    assert "tea.md:3:1: unknown key `whne`: did you mean `when`?" in shell("list").out
+    found = shell("doctor", "--json").json["items"]
+    assert [f["code"] for f in found] == ["config_error"]
+    path.write_text("---\nname: tea\n---\nTea.\n")
+    shell("tick")
+    assert shell("doctor").code == 0
+    assert shell("doctor").out.startswith("Nothing to do. Looked at: store, clock,")
+
+
+def test_names_that_fit_several_or_none_are_code_three(shell: Shell) -> None:
+    for name in ("brief-am", "brief-pm"):
+        shell("add", "manual", "x", "--name", name)
+    several = shell("show", "brief")
+    assert several.code == 3
+    assert "brief-am" in several.err
+    assert "did you mean brief-am?" in shell("show", "breif-am").err
+    store = open_store(str(shell.home / "nightporter.sqlite"), now=0)
+    try:
+        with pytest.raises(NotFound):
+            store.read(lambda tx: resolve(tx, ""))
+    finally:
+        store.close()
