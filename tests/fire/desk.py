@@ -167,11 +167,7 @@ def errands(desk: FireDesk) -> None:
     desk.define("long", script(beating, order), deliver=[file], limits=FREE)
     desk.define("long-again", script(beating, order), deliver=[file], limits=FREE, idempotent=True,
                 retry={"attempts": 5})
-    desk.define("finite", script("for i in 1 2 3 4 5 6 7 8; do "
-                                 'echo "$NIGHTPORTER_RUN_ID $NIGHTPORTER_ATTEMPT" >> "$BEATS"; sleep 0.1; done; '
-                                 "echo done", order), deliver=[signed(order)], limits=FREE, idempotent=True,
-                retry={"attempts": 5})
-    desk.define("one-by-one", {"echo": {"text": "one"}}, deliver=["none"], limits={**FREE, "concurrent": 1})
+    desk.define("one-by-one", script("sleep 60", order), limits={**FREE, "concurrent": 1})
 
 
 def empty(desk: FireDesk) -> None:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -58,6 +58,20 @@ class Ledger:
         finally:
             connection.close()
 
+    def insert(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Add whole rows, as `SELECT *` gives them."""
+        if self.store.startswith("postgresql:"):
+            import psycopg
+
+            with psycopg.connect(self.store) as postgres, postgres.cursor() as cursor:
+                places = ", ".join(["%s"] * len(rows[0]))
+                cursor.executemany(f'INSERT INTO "{table}" VALUES ({places})'.encode(), rows)
+            return
+        import apsw
+
+        with contextlib.closing(apsw.Connection(self.store)) as connection, connection:
+            connection.executemany(f'INSERT INTO "{table}" VALUES ({", ".join("?" * len(rows[0]))})', rows)
+
     def count(self, sql: str) -> int:
         return int(self.rows(f"SELECT count(*) FROM {sql}")[0][0])
 
@@ -88,7 +102,7 @@ class Desk:
         self._log = log
         environment = {name: value for name, value in os.environ.items() if not name.startswith("NIGHTPORTER_")}
         environment["FIRE_SECRET"] = SECRET
-        environment["PYTHONPATH"] = str(Path(__file__).parents[1])
+        environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
         self.process = subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("desk.py")), json.dumps(order)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log.open("ab"), text=True, env=environment,
@@ -130,11 +144,15 @@ class Desk:
         self.worker, self.leading, self.guard = said["worker"], said["leading"], said["guard"]
         return self
 
-    def tell(self, *words: str) -> None:
-        """A command, carried out when this returns."""
+    def ask(self, *words: str) -> None:
+        """A command, which it may not have carried out yet."""
         assert self.process.stdin is not None
         self.process.stdin.write(" ".join(words) + "\n")
         self.process.stdin.flush()
+
+    def tell(self, *words: str) -> None:
+        """A command, carried out when this returns."""
+        self.ask(*words)
         self.hear(words[0])
 
     def kill(self) -> None:
