@@ -130,9 +130,10 @@ def tidy(store: Store, state: Path) -> None:
     """
     folders = {path: path.name.partition("-")[0] for path in (state / "scratch").glob("run_*")}
     locks = {path: path.stem for path in (state / "locks").glob("wrk_*.lock")}
-    states, ended = store.read(lambda tx: (
-        tx.run_states(set(folders.values())), {worker for worker in locks.values() if tx.declared_dead(worker)}
+    states, alive, owing = store.read(lambda tx: (
+        tx.run_states(set(folders.values())), {row[0] for row in tx.workers()}, tx.workers_owing()
     ))
+    ended = set(locks.values()) - alive - set(owing)
     for path, run in folders.items():
         if run not in states or states[run][0] in ENDED:
             shutil.rmtree(path, ignore_errors=True)

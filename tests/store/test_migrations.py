@@ -14,7 +14,7 @@ import pytest
 
 from nightporter.clock import Instant
 from nightporter.errors import StoreCorrupt, StoreError, StoreNewer
-from nightporter.store import migrate, open_store, sqlite
+from nightporter.store import migrate, open_store, sqlite_file
 from nightporter.store import postgres as postgres_dialect
 from nightporter.store.named import migrations
 
@@ -223,7 +223,7 @@ def test_a_backup_is_never_made_of_a_store_that_somebody_migrated_meanwhile(
 
         migrate.migrate(version, execute, meanwhile, postgres=postgres)
 
-    monkeypatch.setattr(sqlite, "migrate", and_another)
+    monkeypatch.setattr(sqlite_file, "migrate", and_another)
     monkeypatch.setattr(postgres_dialect, "migrate", and_another)
     open_store(url, now=NOW).close()
     assert version(url) == "2"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -37,16 +38,24 @@ class Definitions:
         self._kept: OrderedDict[tuple[str, int], tuple[str, Definition]] = OrderedDict()
         self._limit = limit
 
+    def fetch(self, tx: Tx, keys: set[tuple[str, int]]) -> None:
+        """Read those of a batch that are not at hand, in one query. What is unreadable is left to `get`."""
+        for automation_id, version, name, text in tx.definitions(keys - self._kept.keys()):
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                self._keep((automation_id, version), name, Definition.from_json(text))
+
+    def _keep(self, key: tuple[str, int], name: str, definition: Definition) -> None:
+        self._kept[key] = (name, definition)
+        if len(self._kept) > self._limit:
+            self._kept.popitem(last=False)
+
     def get(self, tx: Tx, automation_id: str, version: int) -> tuple[str, Definition]:
         """`(automation's name, definition)`. Raises Conflict, ValueError, KeyError or TypeError: unreadable."""
         key = (automation_id, version)
-        found = self._kept.get(key)
-        if found is None:
+        if key not in self._kept:
             name, text = tx.definition(automation_id, version)
-            found = self._kept[key] = (name, Definition.from_json(text))
-            if len(self._kept) > self._limit:
-                self._kept.popitem(last=False)
-        return found
+            self._keep(key, name, Definition.from_json(text))
+        return self._kept[key]
 
 
 def claim(
@@ -56,11 +65,14 @@ def claim(
     """Claim due runs, best rank first and fair across workspaces, `room` at most. `only` names a single run.
 
     What may not start now is moved out of the way: behind a concurrency ceiling until a run ends, behind a pause
-    until the automation is enabled. A stopped desk claims nothing.
+    until the automation is enabled. A stopped desk claims nothing, nor does a worker that was declared dead.
     """
-    if room <= 0 or tx.stopped():
+    if room <= 0:
         return []
-    if tx.timed_due(now):
+    may, timed = tx.claim_facts(worker, now)
+    if not may:
+        return []
+    if timed:
         resume_held(tx, now)
         tx.stage(now)
     chosen: list[Row] = []
@@ -77,6 +89,7 @@ def claim(
             break  # otherwise others may stand behind those that were moved out of the way
     tx.note_starts(counted, now=now)
     payloads = tx.payloads([row[8] for row in chosen if row[16]])
+    definitions.fetch(tx, {(row[1], row[9]) for row in chosen})
     claimed = [_claimed(tx, row, payloads, definitions, now) for row in chosen]
     tx.write_transitions(
         [(c.work.run_id, c.seq, "queued", "running", None, worker, c.work.token, c.work.attempt, None)
@@ -106,18 +119,19 @@ def resume_held(tx: Tx, now: Instant) -> None:
 
 def _choose(tx: Tx, candidates: list[Row]) -> tuple[list[Row], list[tuple[str, str]], set[str]]:
     """`(to claim, (run, why blocked), automations whose starts are counted)`."""
-    counted = {row[1] for row in candidates if row[3] is not None or row[4]}
-    locked = tx.try_lock_automations(counted) if counted else set()
+    # Whatever a claim decides by is read under the automation's lock: a ceiling, a cooldown, that it is asleep.
+    counted = {row[1] for row in candidates if row[3] is not None or row[4] or row[5] in ASLEEP}
+    locked = tx.try_lock_automations(counted) if counted else {}
     running = tx.running_of(locked) if locked else {}
     chosen: list[Row] = []
     blocked: list[tuple[str, str]] = []
     starts: set[str] = set()
     for row in candidates:
         run, automation, source, concurrent, cooldown, state = row[:6]
-        if state in ASLEEP and source != "manual":
-            blocked.append((run, "paused"))
-        elif automation in counted and automation not in locked:
+        if automation in counted and automation not in locked:
             continue  # another process is counting its runs just now; the next round finds it
+        if locked.get(automation, state) in ASLEEP and source != "manual":
+            blocked.append((run, "paused"))
         elif concurrent is not None and running.get(automation, 0) >= concurrent:
             blocked.append((run, "concurrency"))
         else:

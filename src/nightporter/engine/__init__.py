@@ -22,11 +22,11 @@ from uuid import uuid4
 from nightporter import destinations as destination_kinds
 from nightporter import logs
 from nightporter import runners as runner_kinds
-from nightporter.admission import admit
 from nightporter.clock import Clock, Kick, SystemClock
 from nightporter.config import Config
 from nightporter.delivery import Courier, Destinations
 from nightporter.dispatch import Definitions, Flight, Runners, durable
+from nightporter.engine.door import Door
 from nightporter.engine.files import DefinitionFiles
 from nightporter.engine.places import definitions_of, store_of
 from nightporter.errors import NightporterError, StoreError
@@ -35,7 +35,6 @@ from nightporter.outside.guard import Guard
 from nightporter.outside.http import Web
 from nightporter.sources.clock import ClockSource
 from nightporter.store import Store, Tx
-from nightporter.store.gather import Answered, Gather
 from nightporter.store.locks import FileLock
 from nightporter.sweep import Leases, Recovered, prune, take_from_dead, tidy
 from nightporter.words import Answer, Firing, RunId, derived_id
@@ -105,12 +104,11 @@ class Engine:
         await asyncio.to_thread(self.store.write, self._upkeep)
         if recovered.workers and self.role == "desk":
             await durable(self.store, lambda tx: self._restart_notice(tx, recovered))
-        self._door: Gather[asyncio.Future[Answer], Firing, Answer] = Gather(
-            self.store.writer, lambda tx, firings: admit(tx, firings, now=self.clock.now()), self._answered
-        )
+        self._door = Door(self.store, self.clock)
         self._start_work()
         self._stop_listening.append(self.store.kicks.listen(self._rung))
         self._stop_listening.append(self.store.kicks.listen(self._rung_from_elsewhere, foreign=True))
+        self._look()
         if self._leading and self.role == "desk":
             self._start_sources()
         self._tasks = [self._loop.create_task(self._poll()), self._loop.create_task(self._keep())]
@@ -135,6 +133,8 @@ class Engine:
         self.courier = Courier(
             self.store, self.clock, self.destinations, worker=self.worker, slots=self.config.delivery_slots
         )
+
+    def _look(self) -> None:
         self.flight.look()
         self.courier.look()
 
@@ -149,6 +149,7 @@ class Engine:
             pass
         if self.watch_files:
             self._files.load()
+        self.store.write(self._note_evaluated)
 
     def _start_sources(self) -> None:
         self._thread = threading.Thread(target=self._clock_source.run, name="nightporter-clock", daemon=True)
@@ -210,9 +211,7 @@ class Engine:
 
     async def fire(self, firing: Firing) -> Answer:
         """Admit one firing; firings that arrive together are admitted together. Durable when it returns."""
-        future: asyncio.Future[Answer] = self._loop.create_future()
-        self._door.put(future, firing)
-        return await future
+        return await self._door.fire(firing)
 
     async def write(self, work: Callable[[Tx], T]) -> T:
         """Run a write function; durable when it returns."""
@@ -226,10 +225,6 @@ class Engine:
     def leading(self) -> bool:
         """Whether this process runs the sources."""
         return self._leading
-
-    def _answered(self, answered: Answered[asyncio.Future[Answer], Answer]) -> None:
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(_settle, answered)
 
     # -- loops --------------------------------------------------------------------------------------------------
 
@@ -321,12 +316,15 @@ class Engine:
                 await asyncio.sleep(self.config.beat.total_seconds())
 
     def _beat(self, tx: Tx) -> bool:
+        self._note_evaluated(tx)
+        return tx.beat(self.worker)
+
+    def _note_evaluated(self, tx: Tx) -> None:
         now = self.clock.now()
         if self._leading and self._clock_source.evaluated_at is not None:
             tx.put_setting("due_evaluated_at", str(self._clock_source.evaluated_at))
             if now > int(tx.setting("clock_high_water") or 0):
                 tx.put_setting("clock_high_water", str(now))
-        return tx.beat(self.worker)
 
     async def _rejoin(self) -> None:
         """Somebody declared this worker dead, after it stood still for too long: nothing it holds is its own."""
@@ -336,6 +334,7 @@ class Engine:
         self._lock.let_go(remove=True)
         await self._join()
         self._start_work()
+        self._look()
 
     def _sweep(self) -> None:
         # Its own lease first: a sweeper that cannot renew has no business declaring others dead.
@@ -373,16 +372,6 @@ class Engine:
               "The desk started again after it had stopped without warning", "; ".join(parts) + ".")],
             now=now,
         )
-
-
-def _settle(answered: Answered[asyncio.Future[Answer], Answer]) -> None:
-    for future, answer, error in answered:
-        if future.done():  # its caller was cancelled; what was admitted stays admitted
-            continue
-        if error is not None:
-            future.set_exception(error)
-        elif answer is not None:
-            future.set_result(answer)
 
 
 def _told(work: Callable[[], None]) -> None:

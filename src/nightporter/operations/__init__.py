@@ -19,6 +19,6 @@ from nightporter.operations.work import (
 )
 
 __all__ = [
-    "Defined", "Synced", "as_payload", "break_file", "cancel_runs", "define", "definition_of", "enable", "fire", "follow",
-    "lift", "load", "pause", "remove", "replay", "resend", "review", "stop", "upkeep",
+    "Defined", "Synced", "as_payload", "break_file", "cancel_runs", "define", "definition_of", "enable", "fire",
+    "follow", "lift", "load", "pause", "remove", "replay", "resend", "review", "stop", "upkeep",
 ]

@@ -37,11 +37,11 @@ def arm(tx: Tx, automation_id: str, *, now: Instant) -> int:
     return len(rows)
 
 
-def reopen(tx: Tx, automation_id: str, *, now: Instant) -> None:
-    """End the pause that is open, answering its slots by one line for each trigger."""
+def reopen(tx: Tx, automation_id: str, *, now: Instant) -> str | None:
+    """End the pause that is open, answering its slots by one line for each trigger. Its reason, if there was one."""
     pause = tx.close_pause(automation_id, at=now)
     if pause is None:
-        return
+        return None
     paused_from, reason = pause
     lines = []
     for trigger in tx.triggers(automation_id):
@@ -60,3 +60,4 @@ def reopen(tx: Tx, automation_id: str, *, now: Instant) -> None:
             first, now, count, exact,
         ))
     admit(tx, lines, now=now)
+    return reason

@@ -76,7 +76,7 @@ def break_file(
     settle(tx, found[0], now=now)
     if tx.break_(found[0], reason=str(error), error=text, now=now):
         tx.disarm([t.id for t in tx.triggers(found[0])])
-        tx.open_pause(found[0], "configuration", at=now)
+        tx.open_pause(found[0], reopen(tx, found[0], now=now) or "configuration", at=now)
         log_change(tx, found[0], "break", "desk", str(error), now)
     return found[0]
 
@@ -132,7 +132,11 @@ def _change(tx: Tx, row: AutomationRow, definition: Definition, by: str, path: s
             tx.pause(row.id, by=row.state_by, reason="it was paused before its file broke", until=None, now=now)
         else:
             reopen(tx, row.id, now=now)
+    # The slots of a pause that is under way are answered under the schedules they belong to.
+    asleep = reopen(tx, row.id, now=now)
     _change_triggers(tx, row.id, definition, now)
+    if asleep is not None:
+        tx.open_pause(row.id, asleep, at=now)
     after = tx.automation(row.id)
     assert after is not None
     if after.state in (AutomationState.ACTIVE, AutomationState.COMPLETED):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,12 +14,12 @@ from typing import Any, TypeVar
 import apsw
 import apsw.ext
 
-from nightporter.errors import StoreCorrupt, StoreError, StoreLocked, StoreRefused, StoreUnwritable
+from nightporter.errors import StoreUnwritable
 from nightporter.store.kicks import DatagramKicks, Kicks
 from nightporter.store.locks import FileLock
-from nightporter.store.migrate import migrate
 from nightporter.store.named import Query, queries
 from nightporter.store.sql_port import Row
+from nightporter.store.sqlite_file import connect, copy_to, migrate_file, prepare, refuse_strangers, translate
 from nightporter.store.tx import Tx
 from nightporter.store.writer import Writer
 
@@ -30,7 +29,8 @@ CHUNKS = (50, 8, 1)
 """Rows in one statement; each size is a statement of its own, prepared once."""
 PACKED = frozenset({
     "run_candidates", "run_fences", "trigger_due", "trigger_armed_still", "trigger_facts", "firing_recall",
-    "automation_load", "firing_payload", "definitions_of", "delivery_candidates", "delivery_result", "effect_counts", "children",
+    "automation_load", "firing_payload", "definitions_of", "delivery_candidates", "delivery_result", "effect_counts",
+    "children",
 })
 """Hot queries that give many rows."""
 
@@ -106,7 +106,7 @@ class SqliteTransactions:
     """Transaction control over the write connection."""
 
     def __init__(self, path: str, *, patience: float) -> None:
-        self._connection = _connect(path, patience=patience)
+        self._connection = connect(path, patience=patience)
         self._sql = SqliteSql(self._connection)
 
     def begin(self) -> Tx:
@@ -141,36 +141,6 @@ class SqliteTransactions:
         self._connection.close()
 
 
-def translate(error: Exception) -> Exception:
-    """A driver's error as this program names it; anything else as it is."""
-    why = str(error)
-    match error:
-        case apsw.BusyError() | apsw.LockedError():
-            return StoreLocked(
-                "the store is locked by another process", why=why,
-                next="end the program that holds it (a backup tool, an open SQL shell), or wait and try again",
-            )
-        case apsw.FullError():
-            return StoreUnwritable("the disk that holds the store is full", why=why, next="free some space")
-        case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError() | apsw.AuthError():
-            return StoreUnwritable(
-                "the store cannot be written", why=why, next="check the owner and the rights of its folder and files"
-            )
-        case apsw.IOError():
-            return StoreUnwritable("the disk refused a read or a write of the store", why=why, next="check the disk")
-        case apsw.CorruptError() | apsw.NotADBError():
-            return StoreCorrupt(
-                "the store is damaged or is no store", why=why,
-                next="keep the file, restore the latest backup beside it, and run `nightporter audit`",
-            )
-        case apsw.ConstraintError() | apsw.MismatchError() | apsw.TooBigError() | apsw.SQLError():
-            return StoreRefused("the store refused a statement", why=why, next="run `nightporter doctor`")
-        case apsw.Error():
-            return StoreError("the store failed a statement", why=why, next="run `nightporter doctor`")
-        case _:
-            return error
-
-
 class SqliteStore:
     """One file. `:memory:` is a real store too, for tests; it has one connection, so reads wait their turn."""
 
@@ -186,18 +156,18 @@ class SqliteStore:
         self._memory = self.path == ":memory:"
         self._patience = patience
         if not self._memory:
-            _prepare(Path(self.path))
+            prepare(Path(self.path))
         self.kicks: Kicks = Kicks() if kick_folder is None else DatagramKicks(kick_folder)
         try:
             if self._memory:
                 self._shared = SqliteTransactions(self.path, patience=patience)
-                _migrate_sqlite(self._shared._connection, None, now)
+                migrate_file(self._shared._connection, None, now)
                 self._turn = threading.RLock()
                 self.writer = Writer(lambda: _Guarded(self._shared, self._turn), self.kicks.ring, group=GROUP)
             else:
-                _refuse_strangers(self.path, patience=patience)
-                with contextlib.closing(_connect(self.path, patience=patience)) as connection:
-                    _migrate_sqlite(connection, Path(self.path), now)
+                refuse_strangers(self.path, patience=patience)
+                with contextlib.closing(connect(self.path, patience=patience)) as connection:
+                    migrate_file(connection, Path(self.path), now)
                 self.writer = Writer(
                     lambda: SqliteTransactions(self.path, patience=patience), self.kicks.ring, group=GROUP,
                     pause=self._give_way,
@@ -243,7 +213,7 @@ class SqliteStore:
         if self._memory:
             return False
         if self._data_version is None:
-            self._data_version = (_connect(self.path, patience=1.0), -1)
+            self._data_version = (connect(self.path, patience=1.0), -1)
         connection, before = self._data_version
         after = int(next(iter(connection.execute("PRAGMA data_version")))[0])
         self._data_version = (connection, after)
@@ -262,7 +232,7 @@ class SqliteStore:
         """A consistent copy of the store in one file."""
         try:
             with self._reader() as connection:
-                _copy(connection, to)
+                copy_to(connection, to)
         except apsw.Error as error:
             raise translate(error) from error
 
@@ -282,7 +252,7 @@ class SqliteStore:
         with self._readers_lock:
             connection = self._readers.pop() if self._readers else None
         if connection is None:
-            connection = _connect(self.path, patience=self._patience)
+            connection = connect(self.path, patience=self._patience)
             connection.execute("PRAGMA query_only=1")
         try:
             yield connection
@@ -323,85 +293,3 @@ class _Guarded:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
-
-
-def _prepare(path: Path) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if not path.exists():
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-    except OSError as error:
-        raise StoreUnwritable(
-            f"the store {path} cannot be created", why=error.strerror or str(error),
-            next="choose a home that this user may write (NIGHTPORTER_HOME or --home)",
-        ) from error
-
-
-def _refuse_strangers(path: str, *, patience: float) -> None:
-    # Before the journal mode is set, which would already change a file that is not ours.
-    with contextlib.closing(apsw.Connection(path)) as connection:
-        connection.set_busy_timeout(int(patience * 1000))
-        tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema")}
-    if tables and "setting" not in tables:
-        raise StoreCorrupt(
-            f"{path} is an SQLite file of another program", why="it has tables, but none of ours",
-            next="choose another home, or move the file away",
-        )
-
-
-def _connect(path: str, *, patience: float) -> apsw.Connection:
-    connection = apsw.Connection(path, statementcachesize=400)
-    connection.set_busy_timeout(int(patience * 1000))
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=FULL")
-    connection.execute("PRAGMA temp_store=MEMORY")
-    connection.execute("PRAGMA cache_size=-65536")
-    # The log is folded back every 4,000 pages and never kept larger than 64 MB.
-    connection.execute("PRAGMA wal_autocheckpoint=4000")
-    connection.execute("PRAGMA journal_size_limit=67108864")
-    return connection
-
-
-def _migrate_sqlite(connection: apsw.Connection, path: Path | None, now: int) -> None:
-    def version() -> int:
-        known = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'setting'").fetchall()
-        if not known:
-            return 0
-        rows = connection.execute("SELECT value FROM setting WHERE key = 'schema_version'").fetchall()
-        return int(str(rows[0][0])) if rows else 0
-
-    def execute(schema: str, number: int) -> None:
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            if version() < number:  # another process may have been first
-                for _ in connection.execute(schema):
-                    pass
-                connection.execute(
-                    "INSERT INTO setting (key, value) VALUES ('schema_version', ?1) "
-                    "ON CONFLICT (key) DO UPDATE SET value = excluded.value", (str(number),),
-                )
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-
-    def back_up(before: int) -> None:
-        if path is None:
-            return
-        connection.execute("BEGIN IMMEDIATE")  # nobody migrates it under our hands
-        try:
-            if version() == before:  # otherwise another process was first, and has made the backup too
-                with contextlib.closing(apsw.Connection(str(path))) as source:
-                    _copy(source, path.with_name(f"{path.name}.before-{before + 1:04d}-{now // 1_000_000}"))
-        finally:
-            connection.execute("ROLLBACK")
-
-    migrate(version, execute, back_up, postgres=False)
-
-
-def _copy(source: apsw.Connection, to: Path) -> None:
-    with contextlib.closing(apsw.Connection(str(to))) as target, target.backup("main", source, "main") as copy:
-        while not copy.done:
-            copy.step(1000)
-    to.chmod(0o600)

@@ -27,10 +27,14 @@ class DispatchTx(TxBase):
         row = self.sql.one("work_waiting", now=now)
         return row is not None and bool(row[0])
 
-    def timed_due(self, now: Instant) -> bool:
-        """Whether the time of a retry or a held run has come."""
-        row = self.sql.one("run_timed_due", now=now)
-        return row is not None
+    def claim_facts(self, worker: str, now: Instant) -> tuple[bool, bool]:
+        """`(this worker may take work, the time of a retry or a held run has come)`.
+
+        It may not while the desk is stopped, nor once somebody declared it dead.
+        """
+        row = self.sql.one("claim_facts", worker=worker, now=now)
+        assert row is not None
+        return not (row[0] or row[1]), bool(row[2])
 
     def held_due(self, now: Instant) -> list[str]:
         return [r[0] for r in self.sql.all("run_held_due", now=now)]
@@ -56,8 +60,9 @@ class DispatchTx(TxBase):
         """The same for one named run."""
         return self.sql.all("run_candidate", id=run_id)
 
-    def try_lock_automations(self, ids: Collection[str]) -> set[str]:
-        return {r[0] for r in self.sql.each("automation_try_lock", [(a,) for a in sorted(ids)])}
+    def try_lock_automations(self, ids: Collection[str]) -> dict[str, str]:
+        """The state, as it is under the lock, of those that nobody else holds."""
+        return {r[0]: r[1] for r in self.sql.each("automation_try_lock", [(a,) for a in sorted(ids)])}
 
     def lock_automations(self, ids: Collection[str]) -> None:
         """In the order of ids, so that two processes never wait for one another."""
@@ -80,6 +85,10 @@ class DispatchTx(TxBase):
     def payloads(self, firing_ids: Sequence[str]) -> dict[str, tuple[str, str | None]]:
         """`(text, payload JSON)` by firing."""
         return {r[0]: (r[1], r[2]) for r in self.sql.each("firing_payload", [(f,) for f in firing_ids])}
+
+    def definitions(self, keys: Collection[tuple[str, int]]) -> list[Row]:
+        """`(automation, version, automation's name, definition JSON)` of `(automation, version)`."""
+        return self.sql.each("definitions_of", list(keys))
 
     def definition(self, automation_id: str, version: int) -> tuple[str, str]:
         """`(automation's name, definition JSON)`. Raises Conflict when the row is gone: somebody edited the store."""

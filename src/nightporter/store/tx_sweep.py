@@ -44,10 +44,6 @@ class SweepTx(TxBase):
         """`(id, role, host, pid, beat, lock path, started at)` of those not ended."""
         return self.sql.all("workers_alive")
 
-    def declared_dead(self, worker: str) -> bool:
-        """Whether this worker was ended, by itself or by a sweeper that thought it dead."""
-        return self.sql.one("worker_is_ended", id=worker) is not None
-
     def workers_owing(self) -> list[str]:
         """Workers that are ended, or were never heard of, and still hold a run or a delivery."""
         return [r[0] for r in self.sql.all("workers_owing")]
@@ -108,7 +104,7 @@ class SweepTx(TxBase):
         ids = [
             (r[0],) for r in self.sql.all("prune_runs", bound=bound, before=before, dead_before=dead_before, room=room)
         ]
-        for name in ("prune_tries", "prune_deliveries", "prune_effects", "prune_output", "prune_run"):
+        for name in ("prune_tries", "prune_deliveries", "prune_effects", "prune_children", "prune_output", "prune_run"):
             self.sql.each(name, ids)
         return len(ids)
 

@@ -5,8 +5,11 @@
 UPDATE run SET blocked = NULL
 WHERE blocked = 'time' AND state = 'queued' AND run_after <= :now;
 
--- name: run_timed_due
-SELECT 1 FROM run WHERE blocked = 'time' AND run_after <= :now LIMIT 1;
+-- name: claim_facts
+-- Whether the desk is stopped, this worker was declared dead, and the time of a retry or a held run has come.
+SELECT EXISTS (SELECT 1 FROM setting WHERE key = 'stopped'),
+       EXISTS (SELECT 1 FROM worker WHERE id = :worker AND ended_at IS NOT NULL),
+       EXISTS (SELECT 1 FROM run WHERE blocked = 'time' AND run_after <= :now);
 
 -- name: run_timed_next
 SELECT min(run_after) FROM run WHERE blocked = 'time';
@@ -49,7 +52,7 @@ WHERE run.id = :id AND run.state = 'queued' AND run.blocked IS NULL @lock_free(r
 
 -- name: automation_try_lock
 -- Automations whose runs are counted before a claim. A locked one is left for the next round, so a claim waits for nobody.
-SELECT a.id FROM @rows(id text) AS r JOIN automation a ON a.id = r.id ORDER BY a.id @lock_free(a);
+SELECT a.id, a.state FROM @rows(id text) AS r JOIN automation a ON a.id = r.id ORDER BY a.id @lock_free(a);
 
 -- name: automation_lock
 SELECT a.id FROM @rows(id text) AS r JOIN automation a ON a.id = r.id ORDER BY a.id @lock(a);
@@ -80,6 +83,11 @@ UPDATE automation SET last_started_at = :now FROM @rows(id text) AS r WHERE auto
 -- name: firing_payload
 SELECT p.firing_id, p.text, p.payload FROM @rows(firing_id text) AS r
 JOIN firing_payload p ON p.firing_id = r.firing_id;
+
+-- name: definitions_of
+SELECT v.automation_id, v.version, a.name, v.definition FROM @rows(automation_id text, version int) AS r
+JOIN automation_version v ON v.automation_id = r.automation_id AND v.version = r.version
+JOIN automation a ON a.id = r.automation_id;
 
 -- name: definition_of
 SELECT a.name, v.definition FROM automation_version v JOIN automation a ON a.id = v.automation_id

@@ -23,9 +23,6 @@ UPDATE worker SET ended_at = :now, ended_how = :how WHERE id = :id AND ended_at 
 -- name: workers_alive
 SELECT id, role, host, pid, beat, lock_path, started_at FROM worker WHERE ended_at IS NULL ORDER BY id;
 
--- name: worker_is_ended
-SELECT 1 FROM worker WHERE id = :id AND ended_at IS NOT NULL;
-
 -- name: workers_owing
 -- Ended workers that still hold something: a sweeper died between declaring them dead and taking it back.
 SELECT DISTINCT run.worker FROM run WHERE run.state = 'running'
@@ -111,6 +108,9 @@ DELETE FROM run WHERE id IN (SELECT r.id FROM @rows(id text) AS r);
 
 -- name: prune_output
 DELETE FROM run_output WHERE run_id IN (SELECT r.id FROM @rows(id text) AS r);
+
+-- name: prune_children
+DELETE FROM child WHERE run_id IN (SELECT r.id FROM @rows(id text) AS r);
 
 -- name: prune_effects
 DELETE FROM effect WHERE run_id IN (SELECT r.id FROM @rows(id text) AS r);

@@ -1,0 +1,124 @@
+"""The SQLite file: connecting, creating, refusing strangers, migrating, copying; and what its errors mean."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+import apsw
+
+from nightporter.errors import StoreCorrupt, StoreError, StoreLocked, StoreRefused, StoreUnwritable
+from nightporter.store.migrate import migrate
+
+
+def prepare(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not path.exists():
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    except OSError as error:
+        raise StoreUnwritable(
+            f"the store {path} cannot be created", why=error.strerror or str(error),
+            next="choose a home that this user may write (NIGHTPORTER_HOME or --home)",
+        ) from error
+
+
+def refuse_strangers(path: str, *, patience: float) -> None:
+    # Before the journal mode is set, which would already change a file that is not ours.
+    with contextlib.closing(apsw.Connection(path)) as connection:
+        connection.set_busy_timeout(int(patience * 1000))
+        tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema")}
+    if tables and "setting" not in tables:
+        raise StoreCorrupt(
+            f"{path} is an SQLite file of another program", why="it has tables, but none of ours",
+            next="choose another home, or move the file away",
+        )
+
+
+def connect(path: str, *, patience: float) -> apsw.Connection:
+    connection = apsw.Connection(path, statementcachesize=400)
+    connection.set_busy_timeout(int(patience * 1000))
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("PRAGMA temp_store=MEMORY")
+    connection.execute("PRAGMA cache_size=-65536")
+    # The log is folded back every 4,000 pages and never kept larger than 64 MB.
+    connection.execute("PRAGMA wal_autocheckpoint=4000")
+    connection.execute("PRAGMA journal_size_limit=67108864")
+    return connection
+
+
+def migrate_file(connection: apsw.Connection, path: Path | None, now: int) -> None:
+    def version() -> int:
+        known = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'setting'").fetchall()
+        if not known:
+            return 0
+        rows = connection.execute("SELECT value FROM setting WHERE key = 'schema_version'").fetchall()
+        return int(str(rows[0][0])) if rows else 0
+
+    def execute(schema: str, number: int) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if version() < number:  # another process may have been first
+                for _ in connection.execute(schema):
+                    pass
+                connection.execute(
+                    "INSERT INTO setting (key, value) VALUES ('schema_version', ?1) "
+                    "ON CONFLICT (key) DO UPDATE SET value = excluded.value", (str(number),),
+                )
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    def back_up(before: int) -> None:
+        if path is None:
+            return
+        connection.execute("BEGIN IMMEDIATE")  # nobody migrates it under our hands
+        try:
+            if version() == before:  # otherwise another process was first, and has made the backup too
+                with contextlib.closing(apsw.Connection(str(path))) as source:
+                    copy_to(source, path.with_name(f"{path.name}.before-{before + 1:04d}-{now // 1_000_000}"))
+        finally:
+            connection.execute("ROLLBACK")
+
+    migrate(version, execute, back_up, postgres=False)
+
+
+def copy_to(source: apsw.Connection, to: Path) -> None:
+    with contextlib.closing(apsw.Connection(str(to))) as target, target.backup("main", source, "main") as copy:
+        while not copy.done:
+            copy.step(1000)
+    to.chmod(0o600)
+
+
+def translate(error: Exception) -> Exception:
+    """A driver's error as this program names it; anything else as it is."""
+    why = str(error)
+    match error:
+        case apsw.BusyError() | apsw.LockedError():
+            return StoreLocked(
+                "the store is locked by another process", why=why,
+                next="end the program that holds it (a backup tool, an open SQL shell), or wait and try again",
+            )
+        case apsw.FullError():
+            return StoreUnwritable("the disk that holds the store is full", why=why, next="free some space")
+        case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError() | apsw.AuthError():
+            return StoreUnwritable(
+                "the store cannot be written", why=why, next="check the owner and the rights of its folder and files"
+            )
+        case apsw.IOError():
+            return StoreUnwritable("the disk refused a read or a write of the store", why=why, next="check the disk")
+        case apsw.CorruptError() | apsw.NotADBError():
+            return StoreCorrupt(
+                "the store is damaged or is no store", why=why,
+                next="keep the file, restore the latest backup beside it, and run `nightporter audit`",
+            )
+        case apsw.ConstraintError() | apsw.MismatchError() | apsw.TooBigError() | apsw.SQLError():
+            return StoreRefused("the store refused a statement", why=why, next="run `nightporter doctor`")
+        case apsw.Error():
+            return StoreError("the store failed a statement", why=why, next="run `nightporter doctor`")
+        case _:
+            return error
