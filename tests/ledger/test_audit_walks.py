@@ -57,7 +57,7 @@ class Walk:
                 expression, kind=kind, name=each, timezone=draw.choice(["UTC", "Europe/Berlin", "America/New_York"]),
                 enabled=draw.random() > 0.15, overlap=draw.choice([None, *Overlap]),
             ))
-        name = self.one("name", "automation", "state = 'active'") if draw.random() < 0.6 else None
+        name = self.one("name", "automation", "state <> 'removed'") if draw.random() < 0.6 else None
         destinations: list[Destination] = draw.sample([HOOK, INBOX, QUIET], draw.randrange(4))
         self.night.define(
             name or f"new-{draw.getrandbits(32)}", *triggers, runner=draw.choice(["echo", "script", "noop"]),
