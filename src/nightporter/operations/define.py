@@ -222,7 +222,7 @@ def log_change(tx: Tx, automation_id: str, verb: str, by: str, detail: str, now:
     row = tx.automation(automation_id)
     assert row is not None
     tx.write_change(
-        id=derived_id("chg", now, automation_id, verb, str(row.version), detail), now=now, actor=by,
+        id=derived_id("chg", now, automation_id, str(tx.changes(automation_id))), now=now, actor=by,
         workspace=row.workspace, automation_id=automation_id, verb=verb, version=row.version, detail=detail,
     )
 

@@ -147,6 +147,11 @@ class AutomationTx(TxBase):
         """Everything but the slot."""
         self.sql.run("trigger_redefine", **columns)
 
+    def changes(self, automation_id: str) -> int:
+        """Lines of its audit trail so far."""
+        row = self.sql.one("definition_change_count", automation_id=automation_id)
+        return 0 if row is None else int(row[0])
+
     def write_change(self, **columns: Any) -> None:
         """A line of the audit trail of definitions."""
         self.sql.run("definition_change_write", **columns)

@@ -90,6 +90,9 @@ WHERE id = :id;
 SELECT id, name, kind, enabled, policy, schedule, version, next_fire_at, tzdata, created_at, removed_at, error
 FROM trigger WHERE automation_id = :automation_id ORDER BY id;
 
+-- name: definition_change_count
+SELECT count(*) FROM definition_change WHERE automation_id = :automation_id;
+
 -- name: definition_change_write
 INSERT INTO definition_change (id, at, actor, workspace, automation_id, verb, version, detail)
 VALUES (:id, :now, :actor, :workspace, :automation_id, :verb, :version, :detail);
