@@ -16,14 +16,14 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, assert_never
 
 from nightporter import logs
 from nightporter.clock import Clock, Instant, micros, rfc3339
-from nightporter.errors import StoreError
-from nightporter.rules.retry import DELIVERY_TRIES, delivery_delay, draw, jittered
+from nightporter.errors import StoreError, StoreRefused
+from nightporter.rules.retry import DELIVERY_LONGEST, DELIVERY_TRIES, delivery_delay, draw, jittered
 from nightporter.states import DeliveryState
 from nightporter.store import Store, Tx
 from nightporter.store.gather import Answered, Gather
@@ -77,22 +77,31 @@ class Tried:
 
     taken: Taken
     sent: Sent
+    bare: bool = False
+    """What the receiver said could not be written; only how it ended is left to write."""
 
 
 def take(
     tx: Tx, *, worker: str, room: int, lanes: Mapping[str, int], now: Instant
 ) -> list[Taken]:
     """pending -> sending for what is due, `room` at most and four to a lane. A stopped desk delivers nothing."""
-    if room <= 0 or tx.stopped():
+    if room <= 0 or not tx.claim_facts(worker, now)[0]:
         return []
-    full = {lane for lane, n in lanes.items() if n >= LANE_SLOTS}
     used = Counter(lanes)
-    chosen: list[str] = []
-    for delivery, lane in tx.delivery_candidates(now, room, full):
-        if used[lane] < LANE_SLOTS:
-            used[lane] += 1
-            chosen.append(delivery)
-    rows = tx.send(chosen, worker=worker)
+    chosen: dict[str, str] = {}
+    full: set[str] = set()
+    while len(chosen) < room:
+        before, full = full, {lane for lane, n in used.items() if n >= LANE_SLOTS}
+        if chosen and full == before:
+            break  # nothing stands behind a lane that has filled up since the last look
+        found = tx.delivery_candidates(now, room, full)
+        for delivery, lane in found:
+            if delivery not in chosen and used[lane] < LANE_SLOTS and len(chosen) < room:
+                used[lane] += 1
+                chosen[delivery] = lane
+        if len(found) < room:
+            break
+    rows = tx.send(list(chosen), worker=worker)
     results = tx.results({row[1] for row in rows})
     return [_taken(tx, row, results.get(row[1])) for row in rows]
 
@@ -104,6 +113,7 @@ def record(tx: Tx, tried: Sequence[Tried], destinations: Destinations, *, now: I
     gave_up: list[Tried] = []
     for t in tried:
         parcel, sent = t.taken.parcel, t.sent
+        destination = destinations.get(t.taken.kind)
         match sent.receipt:
             case Receipt.DELIVERED:
                 ends.append(_end(t, DeliveryState.DELIVERED, None))
@@ -112,14 +122,19 @@ def record(tx: Tx, tried: Sequence[Tried], destinations: Destinations, *, now: I
             case Receipt.PERMANENT:
                 ends.append(_end(t, DeliveryState.GIVEN_UP, sent.reason or Reason.REJECTED_BY_RECEIVER))
                 gave_up.append(t)
+            case Receipt.TRANSIENT if sent.reason is Reason.SHUTDOWN and (
+                destination is None or not destination.repeatable
+            ):
+                ends.append(_end(t, DeliveryState.UNKNOWN, Reason.SHUTDOWN))
+                gave_up.append(t)
             case Receipt.TRANSIENT if t.taken.tries >= DELIVERY_TRIES:
                 ends.append(_end(t, DeliveryState.GIVEN_UP, Reason.GAVE_UP))
                 gave_up.append(t)
             case Receipt.TRANSIENT:
                 delay = jittered(delivery_delay(t.taken.tries), draw(parcel.delivery_id, t.taken.tries))
-                wait = max(micros(delay), micros(sent.retry_after or timedelta(0)), 1)
-                later.append((parcel.delivery_id, t.taken.token, now + wait, sent.reason or Reason.UNREACHABLE,
-                              sent.error))
+                wait = min(max(delay, sent.retry_after or timedelta(0)), DELIVERY_LONGEST)
+                later.append((parcel.delivery_id, t.taken.token, now + max(micros(wait), 1),
+                              sent.reason or Reason.UNREACHABLE, sent.error))
             case _:
                 assert_never(sent.receipt)
     current = tx.end_deliveries(ends, now=now) | tx.defer(later)
@@ -128,37 +143,43 @@ def record(tx: Tx, tried: Sequence[Tried], destinations: Destinations, *, now: I
           t.taken.body_hash, t.sent.error) for t in tried if t.taken.parcel.delivery_id in current],
         now=now,
     )
-    announce_given_up(tx, [t for t in gave_up if t.taken.parcel.delivery_id in current], now=now)
+    _tell_of(tx, [
+        (p.delivery_id, t.taken.token, p.workspace, t.taken.automation_id, p.run_id,
+         f"{p.automation}: a result was not delivered", f"Its destination is {t.taken.lane}. {t.sent.error}")
+        for t in gave_up if (p := t.taken.parcel).delivery_id in current and not t.taken.best_effort
+    ], now=now)
     return [t.taken.parcel.delivery_id in current for t in tried]
 
 
 def recover(tx: Tx, worker: str, destinations: Destinations, *, now: Instant, room: int = 250) -> int:
-    """What a dead worker was handing over: sent again where a repeat does no harm, else `unknown`; how many."""
+    """What a dead worker was handing over: sent again where a repeat does no harm, else `unknown`, and a person is
+    told; how many."""
     held = tx.sending_of(worker, room)
-    again, doubt = [], []
-    for delivery, token, kind, *_ in held:
+    again, doubt, notices = [], [], []
+    for delivery, token, kind, _, best_effort, run, automation_id, workspace, name in held:
         destination = destinations.get(kind)
         if destination is not None and destination.repeatable:
             again.append((delivery, token, now, None, "its worker died while sending; the same event goes out again"))
-        else:
-            doubt.append((delivery, token, DeliveryState.UNKNOWN, None, "", "its worker died while sending"))
+            continue
+        doubt.append((delivery, token, DeliveryState.UNKNOWN, None, "", "its worker died while sending"))
+        if not best_effort:
+            notices.append((delivery, token, workspace, automation_id, run, "a result may not have been delivered",
+                            f"The worker died while handing it to {name}, which may have it or not."))
     tx.defer(again)
     tx.end_deliveries(doubt, now=now)
+    _tell_of(tx, notices, now=now)
     if held:
         tx.kick("delivery")
     return len(held)
 
 
-def announce_given_up(tx: Tx, tried: Sequence[Tried], *, now: Instant) -> None:
-    """A notice in the inbox for each delivery that was given up, unless it was best effort."""
+def _tell_of(tx: Tx, notices: Sequence[tuple[str, int, str, str, str, str, str]], *, now: Instant) -> None:
+    """A notice in the inbox: `(delivery, token, workspace, automation, run, title, text)`."""
     tx.write_inbox(
         [
-            (derived_id("inb", now, t.taken.parcel.delivery_id, str(t.taken.token)), t.taken.parcel.workspace, "",
-             t.taken.automation_id, t.taken.parcel.run_id, "given_up",
-             f"{t.taken.parcel.automation}: a result was not delivered",
-             f"Its destination is {t.taken.lane}. {t.sent.error}\n"
-             f"nightporter deliver {t.taken.parcel.run_id} sends it again; the work is not repeated.")
-            for t in tried if not t.taken.best_effort
+            (derived_id("inb", now, delivery, str(token)), workspace, "", automation_id, run, "given_up", title,
+             f"{text}\nnightporter deliver {run} sends it again; the work is not repeated.")
+            for delivery, token, workspace, automation_id, run, title, text in notices
         ],
         now=now,
     )
@@ -190,8 +211,9 @@ def _taken(tx: Tx, row: tuple[Any, ...], result: tuple[Any, ...] | None) -> Take
     try:
         if result is None:
             raise ValueError(f"run {run} is not in the store")
-        name, text = tx.definition(automation_id, result[2])
-        config = dict(next(d.config for d in Definition.from_json(text).deliver if d.name == destination))
+        definition = Definition.from_json(tx.definition(automation_id, result[2])[1])
+        name = definition.name  # as it was called then: a rename between two tries must not change the body
+        config = dict(next(d.config for d in definition.deliver if d.name == destination))
         body, ended_at = body_of(result, name), result[12]
     except Exception as unreadable:  # one bad row is this delivery's failure and nobody else's
         error = f"what it should carry cannot be read: {unreadable}"
@@ -204,6 +226,14 @@ def _taken(tx: Tx, row: tuple[Any, ...], result: tuple[Any, ...] | None) -> Take
 def _end(tried: Tried, state: DeliveryState, reason: Reason | None) -> tuple[object, ...]:
     taken, sent = tried.taken, tried.sent
     return (taken.parcel.delivery_id, taken.token, state, reason, sent.evidence, sent.error)
+
+
+_CUT_SHORT = Sent(Receipt.TRANSIENT, error="the desk was shut down while sending", reason=Reason.SHUTDOWN)
+_NOT_BEGUN = Sent(Receipt.TRANSIENT, error="the desk was shut down before it was sent")
+
+
+def _without_what_it_says(sent: Sent) -> Sent:
+    return replace(sent, evidence=ascii(sent.evidence)[1:-1], error=ascii(sent.error)[1:-1])
 
 
 class Courier:
@@ -220,11 +250,14 @@ class Courier:
         self._lock = threading.Lock()
         self._free = slots
         self._lanes: Counter[str] = Counter()
+        self._taking_in: Tx | None = None
+        self._taken_in_it: Counter[str] = Counter()
         self._taking = True
         self._air = 0
         self._idle = asyncio.Event()
         self._idle.set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], Taken] = {}
+        """Tries that have not landed yet."""
         self._records: Gather[Tried, Tried, bool] = Gather(store.writer, self._record, self._recorded_on_writer)
         store.writer.ride("delivery", self._take, self._taken_on_writer)
 
@@ -252,7 +285,8 @@ class Courier:
                 await self._idle.wait()
         except TimeoutError:
             for task in list(self._tasks):
-                task.cancel()
+                if not task.cancelling():
+                    task.cancel()
             await self._idle.wait()
 
     async def _told(self) -> None:
@@ -266,9 +300,14 @@ class Courier:
         await told.wait()
 
     def _take(self, tx: Tx) -> list[Taken]:
+        if tx is not self._taking_in:  # a look and a rider may share a commit, and only the commit takes the slots
+            self._taking_in, self._taken_in_it = tx, Counter()
         with self._lock:
-            lanes, room = dict(self._lanes), self._free if self._taking and not tx.declared_dead(self._worker) else 0
-        return take(tx, worker=self._worker, room=room, lanes=lanes, now=self._clock.now())
+            lanes, room = self._lanes + self._taken_in_it, self._free - self._taken_in_it.total()
+        room = room if self._taking else 0
+        taken = take(tx, worker=self._worker, room=room, lanes=lanes, now=self._clock.now())
+        self._taken_in_it.update(t.lane for t in taken)
+        return taken
 
     def _looked(self, taken: list[Taken] | None, error: BaseException | None) -> None:
         if error is not None:
@@ -288,8 +327,8 @@ class Courier:
         self._idle.clear()
         for one in taken:
             task = self._loop.create_task(self._carry(one), name=one.parcel.delivery_id)
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks[task] = one
+            task.add_done_callback(self._landed)
 
     async def _carry(self, taken: Taken) -> None:
         destination = self._destinations.get(taken.kind)
@@ -297,16 +336,30 @@ class Courier:
             error = taken.error or f"no destination is called {taken.kind!r} here"
             sent = Sent(Receipt.PERMANENT, error=error, reason=Reason.CONFIGURATION)
         else:
+            deadline = asyncio.timeout(TRY_SECONDS)
             try:
-                async with asyncio.timeout(TRY_SECONDS):
+                async with deadline:
                     sent = await destination.send(taken.parcel)
-            except TimeoutError:
-                sent = Sent(Receipt.TRANSIENT, error=f"no answer within {TRY_SECONDS:g} s", reason=Reason.UNREACHABLE)
             except asyncio.CancelledError:
-                sent = Sent(Receipt.TRANSIENT, error="the desk was shut down while sending", reason=Reason.SHUTDOWN)
-            except Exception as error:  # a throw nobody expected says nothing about the receiver: try again
-                log.exception("delivery.destination_raised", delivery=taken.parcel.delivery_id)
-                sent = Sent(Receipt.TRANSIENT, error=f"{type(error).__name__}: {error}")
+                sent = _CUT_SHORT
+            except Exception as error:
+                if isinstance(error, TimeoutError) and deadline.expired():
+                    sent = Sent(Receipt.TRANSIENT, error=f"no answer within {TRY_SECONDS:g} s")
+                else:  # a throw nobody expected says nothing about the receiver: try again
+                    log.exception("delivery.destination_raised", delivery=taken.parcel.delivery_id)
+                    sent = Sent(Receipt.TRANSIENT, error=f"{type(error).__name__}: {error}")
+        task = asyncio.current_task()
+        assert task is not None
+        del self._tasks[task]
+        self._land(taken, sent)
+
+    def _landed(self, task: asyncio.Task[None]) -> None:
+        """A task has ended; one that was cancelled before its first step has not landed by itself."""
+        taken = self._tasks.pop(task, None)
+        if taken is not None:
+            self._land(taken, _NOT_BEGUN)
+
+    def _land(self, taken: Taken, sent: Sent) -> None:
         with self._lock:
             self._free += 1
             self._lanes[taken.lane] -= 1
@@ -335,8 +388,12 @@ class Courier:
         self._air -= written
         for tried, error in failed:
             log.error("delivery.try_not_written", delivery=tried.taken.parcel.delivery_id, error=str(error))
-            if isinstance(error, StoreError):
+            if isinstance(error, StoreError) and not isinstance(error, StoreRefused):
                 self._loop.call_later(RETRY_WRITE, self._records.put, tried, tried)
+            elif not tried.bare:
+                # Something in the answer itself cannot be written: how the try ended is written all the same.
+                bare = Tried(tried.taken, _without_what_it_says(tried.sent), bare=True)
+                self._records.put(bare, bare)
             else:
                 self._air -= 1
         if not self._air:

@@ -41,6 +41,8 @@ class Attempt:
 
     claimed: Claimed
     ended: Ended
+    bare: bool = False
+    """What it left could not be written; only that it ended is left to write."""
 
 
 def end(tx: Tx, attempts: Sequence[Attempt], runners: Runners, *, now: Instant) -> list[Result]:

@@ -20,7 +20,7 @@ from nightporter.clock import SECOND, Clock
 from nightporter.dispatch.claim import Claimed, Definitions, Runners, claim
 from nightporter.dispatch.desk import WorkerDesk, durable
 from nightporter.dispatch.end import Attempt, Result, end
-from nightporter.errors import StoreError
+from nightporter.errors import StoreError, StoreRefused
 from nightporter.store import Store, Tx
 from nightporter.store.gather import Answered, Gather
 from nightporter.words import Ended, Ending, ErrorClass, QuickRunner, Reason, RunId, Runner
@@ -49,6 +49,8 @@ class Flight:
         self._definitions = Definitions()
         self._loop = asyncio.get_running_loop()
         self._free = slots
+        self._claiming_in: Tx | None = None
+        self._claimed_in_it = 0
         self._lock = threading.Lock()
         self._saturated = False
         self._claiming = True
@@ -86,11 +88,14 @@ class Flight:
             self._loop.call_soon_threadsafe(self._cancel, (run, token), Reason(reason), by)
 
     def _claim(self, tx: Tx) -> list[Claimed]:
-        room = self._free if self._claiming and not tx.declared_dead(self._worker) else 0
+        if tx is not self._claiming_in:  # a look and a rider may share a commit, and only the commit takes the slots
+            self._claiming_in, self._claimed_in_it = tx, 0
+        room = self._free - self._claimed_in_it if self._claiming else 0
         claimed = claim(
             tx, worker=self._worker, room=room, now=self._clock.now(), runners=self._runners,
             definitions=self._definitions, only=self._only,
         )
+        self._claimed_in_it += len(claimed)
         self._saturated = room <= 0 or len(claimed) >= room
         return claimed
 
@@ -122,8 +127,9 @@ class Flight:
             elif hasattr(runner, "run_now"):
                 self._land(one, _quickly(runner, one))
             else:
-                key = (one.work.run_id, one.work.token)
-                self._tasks[key] = self._loop.create_task(self._fly(one, runner), name=one.work.run_id)
+                task = self._loop.create_task(self._fly(one, runner), name=one.work.run_id)
+                self._tasks[one.work.run_id, one.work.token] = task
+                task.add_done_callback(lambda task, one=one: self._landed(one))  # type: ignore[misc]  # bound per run
 
     async def _fly(self, claimed: Claimed, runner: Runner) -> None:
         work = claimed.work
@@ -131,29 +137,45 @@ class Flight:
         limit = None if work.timeout is None else work.timeout.total_seconds()
         if limit is not None and getattr(runner, "launches", False):
             limit += GRACE
+        deadline = asyncio.timeout(None)
         try:
             if getattr(runner, "launches", False):
                 # One a claim: a desk that lost its claim and comes back clears its own away, not its successor's.
                 scratch = self._scratch / f"{work.run_id}-{work.token}"
                 work = replace(work, scratch=scratch)
                 await asyncio.to_thread(scratch.mkdir, parents=True, exist_ok=True, mode=0o700)
-            async with asyncio.timeout(limit):
+            deadline = asyncio.timeout(limit)
+            async with deadline:
                 ended = await runner.run(work, self._desk)
-        except TimeoutError:
-            ended = Ended.timed_out(f"it ran longer than its timeout of {work.timeout}")
         except asyncio.CancelledError:
-            reason, by = self._cancelled.pop(key, (Reason.SHUTDOWN, ""))
-            ended = Ended(Ending.CANCELLED, reason=reason, error=f"cancelled by {by}" if by else "")
+            if _is_being_cancelled():
+                ended = self._cut_short(key)
+            else:
+                ended = Ended.failed(ErrorClass.EXCEPTION, "CancelledError: the work cancelled itself")
         except Exception as error:
-            log.exception("dispatch.runner_raised", run=work.run_id)
-            ended = Ended.failed(ErrorClass.EXCEPTION, f"{type(error).__name__}: {error}")
+            if isinstance(error, TimeoutError) and deadline.expired():
+                ended = Ended.timed_out(f"it ran longer than its timeout of {work.timeout}")
+            else:
+                log.exception("dispatch.runner_raised", run=work.run_id)
+                ended = Ended.failed(ErrorClass.EXCEPTION, f"{type(error).__name__}: {error}")
         self._tasks.pop(key, None)
         if ended.ending is Ending.CANCELLED and key in self._cancelled:
-            reason, by = self._cancelled.pop(key)
-            ended = Ended(Ending.CANCELLED, text=ended.text, reason=reason, error=f"cancelled by {by}", log=ended.log)
+            ended = replace(self._cut_short(key), text=ended.text, log=ended.log)
+        self._cancelled.pop(key, None)
         if work.scratch is not None:  # before the ending is written: a retry finds its folder empty
             await asyncio.to_thread(shutil.rmtree, work.scratch, ignore_errors=True)
         self._land(claimed, ended)
+
+    def _landed(self, claimed: Claimed) -> None:
+        """A task has ended; one that was cancelled before its first step has not landed by itself."""
+        key = (claimed.work.run_id, claimed.work.token)
+        if self._tasks.pop(key, None) is not None:
+            self._land(claimed, self._cut_short(key))
+
+    def _cut_short(self, key: tuple[str, int]) -> Ended:
+        """How a run ended that we cancelled: because somebody asked, or because the desk is shut down."""
+        reason, by = self._cancelled.pop(key, (Reason.SHUTDOWN, ""))
+        return Ended(Ending.CANCELLED, reason=reason, error=f"cancelled by {by}" if by else "")
 
     def _cancel(self, key: tuple[str, int], reason: Reason, by: str) -> None:
         task = self._tasks.get(key)
@@ -187,13 +209,12 @@ class Flight:
         self._unwritten -= written
         for attempt, error in failed:
             log.error("dispatch.ending_not_written", run=attempt.claimed.work.run_id, error=str(error))
-            if isinstance(error, StoreError):
+            if isinstance(error, StoreError) and not isinstance(error, StoreRefused):
                 # The store is ill: the result is kept here and written when it is well again.
                 self._loop.call_later(RETRY_WRITE, self._ends.put, attempt, attempt)
-            elif attempt.ended.text or attempt.ended.data is not None or attempt.ended.log:
+            elif not attempt.bare:
                 # Something in the result itself cannot be written: the run must end all the same.
-                bare = Attempt(attempt.claimed, Ended.failed(
-                    ErrorClass.EXCEPTION, f"its result could not be written: {type(error).__name__}: {error}"))
+                bare = Attempt(attempt.claimed, _without_what_it_left(attempt.ended, error), bare=True)
                 self._ends.put(bare, bare)
             else:
                 self._unwritten -= 1
@@ -215,7 +236,8 @@ class Flight:
         """End everything in the air now."""
         await self._claim_no_more()
         for task in list(self._tasks.values()):
-            task.cancel()
+            if not task.cancelling():  # whoever is tidying up already is not disturbed in it
+                task.cancel()
         await self._idle.wait()
 
     async def _claim_no_more(self) -> None:
@@ -241,6 +263,18 @@ def _tell_ended(ended: list[tuple[Attempt, Result]]) -> None:
         log.info("run.ended", automation=attempt.claimed.work.automation, run=attempt.claimed.work.run_id,
                  state=str(result.state), reason=None if result.reason is None else str(result.reason),
                  outcome=None if result.outcome is None else str(result.outcome), error=result.error)
+
+
+def _is_being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _without_what_it_left(ended: Ended, error: BaseException) -> Ended:
+    note = f"its result could not be written: {type(error).__name__}: {error}"
+    if ended.ending is Ending.OK:
+        return Ended.failed(ErrorClass.EXCEPTION, ascii(note)[1:-1])
+    return replace(ended, text="", data=None, log="", error=ascii(f"{ended.error}; {note}")[1:-1])
 
 
 def _quickly(runner: Runner | QuickRunner, claimed: Claimed) -> Ended:

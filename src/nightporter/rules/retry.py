@@ -14,6 +14,8 @@ INTERACTIVE = (timedelta(seconds=2), timedelta(seconds=4))
 DELIVERY_TRIES = 50
 DELIVERY_FIRST = timedelta(seconds=2)
 DELIVERY_CAP = timedelta(hours=1)
+DELIVERY_LONGEST = timedelta(hours=24)
+"""However late a time the receiver names."""
 
 
 def worth_another(error_class: ErrorClass, retry: Retry) -> bool:
