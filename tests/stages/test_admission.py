@@ -71,6 +71,39 @@ def test_what_a_firing_carries_is_kept_beside_it(store: Store, clock: ManualCloc
     assert run_row(store, answer.run_id, "has_payload") == (1,)
 
 
+def carried(store: Store, answer: Answer) -> tuple[Any, ...]:
+    """`(text, payload, metadata)` that a line keeps."""
+    [found] = rows(store, "SELECT text, payload, metadata FROM firing_payload WHERE firing_id = ?", answer.firing_id)
+    return found
+
+
+def test_what_became_no_run_keeps_what_it_carried_too(store: Store, clock: ManualClock) -> None:
+    brief = an_automation(store, now=clock.now(), limits=Limits(per_hour=1, queued=None, concurrent=None))
+    what: dict[str, Any] = {"text": "héllo", "payload": '{"a": 1}', "metadata": '{"m": 2}'}
+    told = [fire(store, brief, key, now=clock.now(), **what) for key in ("e-1", "e-1", "e-2")]
+    rows(store, "UPDATE automation SET state = 'paused'")
+    told.append(fire(store, brief, "e-3", now=clock.now(), **what))
+    assert [answer.reason for answer in told] == [
+        None, Reason.SUPPRESSED_DUPLICATE, Reason.HOURLY_CEILING, Reason.PAUSED
+    ]
+    assert [carried(store, answer) for answer in told] == [("héllo", '{"a": 1}', '{"m": 2}')] * 4
+    fire(store, brief, "e-4", now=clock.now())
+    assert rows(store, "SELECT count(*) FROM firing_payload") == [(4,)], "what carries nothing leaves nothing"
+
+
+def test_of_what_is_too_large_the_head_is_kept_whatever_the_verdict(store: Store, clock: ManualClock) -> None:
+    brief = an_automation(store, now=clock.now())
+    large = '{"a": "' + "é" * PAYLOAD_LIMIT + '"}'
+    told = [fire(store, brief, "e-1", now=clock.now(), text="read this", payload=large) for _ in range(2)]
+    rows(store, "UPDATE automation SET state = 'paused'")
+    told.append(fire(store, brief, "e-2", now=clock.now(), text="read this", payload=large))
+    assert [answer.reason for answer in told] == [
+        Reason.PAYLOAD_TOO_LARGE, Reason.SUPPRESSED_DUPLICATE, Reason.PAUSED
+    ]
+    for answer in told:
+        assert carried(store, answer) == (f"read this\n{large}"[:2_000], None, None)
+
+
 def test_a_run_knows_what_caused_it(store: Store, clock: ManualClock) -> None:
     brief = an_automation(store, now=clock.now())
     answer = fire(store, brief, now=clock.now(), root=RunId("run_0"), depth=3, replay_of=RunId("run_9"))

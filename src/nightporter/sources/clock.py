@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from nightporter import logs
 from nightporter.admission import admit
 from nightporter.clock import SECOND, Clock, Instant, Kick, rfc3339
-from nightporter.errors import StoreError
-from nightporter.rules.schedule import count_between, next_due, slots_between
+from nightporter.errors import StoreError, StoreRefused
+from nightporter.rules.schedule import count_between, next_due, previous_due, slots_between
 from nightporter.rules.zones import TZDATA
 from nightporter.store import Store, Tx
 from nightporter.store.tx_clock import Armed, schedule_from
@@ -71,6 +71,17 @@ def missed(trigger: TriggerId, schedule: Schedule, first: Instant, limit: Instan
         trigger, f"collapsed:{slot_key(first)}", Verdict.COLLAPSED, Reason.MISSED_POLICY, first, Instant(limit - 1),
         count, exact,
     )
+
+
+def same_occurrence(schedule: Schedule, slot: Instant) -> Instant | None:
+    """Where a slot of the past release of the zone data is by the present one: the nearest of the schedule's slots.
+
+    The first one after now would skip an occurrence that moved back over now, and repeat one that moved ahead of it.
+    """
+    before, after = previous_due(schedule, slot), next_due(schedule, slot)
+    if before is None or after is None:
+        return after if before is None else before
+    return before if slot - before < after - slot else after
 
 
 def slot_key(slot: Instant) -> str:
@@ -144,9 +155,9 @@ class ClockSource:
             return
         try:
             self._heard(self._store.write(lambda tx: answer(tx, plans, now=now)))
-        except StoreError:
-            raise
         except Exception as error:
+            if isinstance(error, StoreError) and not isinstance(error, StoreRefused):
+                raise  # the store is ill, and no trigger is to blame
             if len(plans) == 1:
                 self._quarantine(plans[0].armed, error, now)
                 return
@@ -154,7 +165,8 @@ class ClockSource:
                 self._answer([one.armed], now)
 
     def rezone(self) -> int:
-        """Recompute slots that were armed under another release of the zone data; how many moved."""
+        """Move slots that were armed under another release of the zone data to where the rules now have them; how
+        many moved. One that has passed by the new rules is answered like any that was missed."""
         now = self._clock.now()
         changed = 0
         if self._store.read(lambda tx: tx.setting("tzdata")) == TZDATA:
@@ -162,10 +174,11 @@ class ClockSource:
         while stale := self._store.read(lambda tx: tx.stale_zones(TZDATA, CHUNK)):
             rows: list[tuple[str, int, int | None, str]] = []
             for armed in stale:
-                # A slot that has come is answered as it was armed; only the future is recomputed.
-                slot: Instant | None = armed.next_fire_at
-                if armed.next_fire_at > now:
-                    slot = next_due(schedule_from(armed.schedule), now)
+                try:
+                    slot = same_occurrence(schedule_from(armed.schedule), armed.next_fire_at)
+                except Exception as error:  # as in `_answer`
+                    self._quarantine(armed, error, now)
+                    continue
                 changed += slot != armed.next_fire_at
                 rows.append((armed.trigger_id, armed.next_fire_at, slot, TZDATA))
             self._store.write(lambda tx, rows=rows: tx.advance(rows))  # type: ignore[misc]  # bound per turn
@@ -182,8 +195,8 @@ class ClockSource:
             try:
                 while self.tick():
                     pass
-                now = self._clock.now()
-                until, ahead = self._store.read(lambda tx, now=now: self._ahead(tx, now))  # type: ignore[misc]  # bound
+                seen = self.evaluated_at or self._clock.now()
+                until, ahead = self._store.read(lambda tx, seen=seen: self._ahead(tx, seen))  # type: ignore[misc]  # bound
                 self._clock.wait(until, self._kick)
                 now = self._clock.now()
                 self._answer([armed for armed in ahead if armed.next_fire_at <= now], now)
@@ -191,9 +204,10 @@ class ClockSource:
                 log.error("clock.store_failed", error=str(error))
                 self._clock.wait(Instant(self._clock.now() + SECOND), self._kick)
 
-    def _ahead(self, tx: Tx, now: Instant) -> tuple[Instant, list[Armed]]:
-        upcoming = tx.next_slot(now)
-        until = Instant(min(upcoming or now + LONGEST_SLEEP, now + LONGEST_SLEEP))
+    def _ahead(self, tx: Tx, seen: Instant) -> tuple[Instant, list[Armed]]:
+        """When to wake and what is due then. `seen`: up to when everything due was answered; what came since is due."""
+        upcoming = tx.next_slot(seen)
+        until = Instant(min(upcoming or seen + LONGEST_SLEEP, seen + LONGEST_SLEEP))
         return until, tx.due(until, CHUNK) if until == upcoming else []
 
     def close(self) -> None:
