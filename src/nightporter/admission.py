@@ -16,7 +16,7 @@ from typing import assert_never
 
 from nightporter.clock import SECOND, Instant
 from nightporter.errors import NotFound
-from nightporter.rules.gates import ASKS_AGAIN, Asking, Load, Objection, TriggerFacts, caps, goes_alone, judge
+from nightporter.rules.gates import ASKS_AGAIN, PAYLOAD_LIMIT, Asking, Load, TriggerFacts, caps, goes_alone, judge
 from nightporter.store import Tx
 from nightporter.words import (
     Answer,
@@ -32,6 +32,8 @@ from nightporter.words import (
 )
 
 BY_HAND_PRIORITY = 3
+HEAD_OF_TOO_LARGE = 2_000
+"""Characters that are kept of what is larger than a firing may carry."""
 
 
 def admit(tx: Tx, firings: Sequence[Firing | Settled], *, now: Instant) -> list[Answer]:
@@ -107,11 +109,11 @@ class _Batch:
 
     def _judge(self, firing: Firing, trigger: TriggerFacts, firing_id: FiringId) -> Answer:
         load = self.loads.get(trigger.automation_id, Load())
-        asking = Asking(trigger, load, _bytes(firing.text) + _bytes(firing.payload or ""), self.stopped)
+        asking = Asking(trigger, load, _size(firing), self.stopped)
         objection = judge(asking, self.now)
         key = (firing.trigger_id, firing.external_id)
         if objection is not None:
-            if self._keeps_key(trigger, objection):
+            if _keeps_key(trigger, objection.reason):
                 self.told[key] = None
             return self._line(
                 firing, trigger, firing_id, objection.verdict, objection.reason, None, objection.detail
@@ -128,10 +130,6 @@ class _Batch:
                 run_id, manual=trigger.kind == "manual", now=self.now
             )
         return self._line(firing, trigger, firing_id, Verdict.ADMITTED, None, run_id, "")
-
-    @staticmethod
-    def _keeps_key(trigger: TriggerFacts, objection: Objection) -> bool:
-        return trigger.kind == "clock" or objection.reason not in ASKS_AGAIN
 
     def _supersede(self, trigger: TriggerFacts, run_id: RunId) -> bool:
         """Cancel what the new run replaces. True when something is still running that must end first."""
@@ -156,14 +154,12 @@ class _Batch:
     ) -> None:
         policy = trigger.policy
         priority = BY_HAND_PRIORITY if trigger.kind == "manual" else policy.priority
-        carries = bool(firing.text or firing.payload is not None)
         self.runs.append((
             run_id, trigger.workspace, trigger.automation_id, trigger.trigger_id, firing_id, trigger.kind,
             trigger.definition_version, policy.runner, blocked, self.now + priority * 10 * SECOND, priority,
-            policy.attempts, firing.scheduled_for, firing.root, firing.depth, firing.replay_of, int(carries),
+            policy.attempts, firing.scheduled_for, firing.root, firing.depth, firing.replay_of,
+            int(bool(firing.text or firing.payload is not None)),
         ))
-        if carries or firing.metadata is not None:
-            self.payloads.append((firing_id, firing.text, firing.payload, firing.metadata))
 
     def _line(
         self, firing: Firing | Settled, trigger: TriggerFacts, firing_id: FiringId, verdict: Verdict,
@@ -176,9 +172,9 @@ class _Batch:
             span = (firing.slot_from, firing.slot_to, firing.count, int(firing.exact))
         else:
             scheduled_for, sender, root, depth = firing.scheduled_for, firing.sender, firing.root, firing.depth
-        keeps = verdict is not Verdict.REPEATED and not _is_drawn(firing) and (
-            trigger.kind == "clock" or reason is None or reason not in ASKS_AGAIN
-        )
+            if firing.text or firing.payload is not None or firing.metadata is not None:
+                self.payloads.append((firing_id, *_snapshot(firing)))
+        keeps = verdict is not Verdict.REPEATED and not _is_drawn(firing) and _keeps_key(trigger, reason)
         self.lines.append((
             firing_id, trigger.workspace, trigger.automation_id, trigger.trigger_id, trigger.kind, firing.external_id,
             firing.external_id if keeps else None, scheduled_for, verdict, reason, detail, run_id, trigger.version,
@@ -201,6 +197,24 @@ class _Batch:
         if self.runs:
             self.tx.kick("queued")
         self.runs, self.lines, self.payloads, self.counts = [], [], [], {}
+
+
+def _keeps_key(trigger: TriggerFacts, reason: Reason | None) -> bool:
+    """Whether the line of a first telling stands for its external id from now on."""
+    return trigger.kind == "clock" or reason not in ASKS_AGAIN
+
+
+def _snapshot(firing: Firing) -> tuple[str, str | None, str | None]:
+    """`(text, payload, metadata)` as the line keeps them, whatever became of it: whole, or the head of what is larger
+    than the desk carries."""
+    if _size(firing) <= PAYLOAD_LIMIT:
+        return firing.text, firing.payload, firing.metadata
+    carried = "\n".join(part for part in (firing.text, firing.payload) if part)
+    return carried[:HEAD_OF_TOO_LARGE], None, firing.metadata
+
+
+def _size(firing: Firing) -> int:
+    return _bytes(firing.text) + _bytes(firing.payload or "")
 
 
 def _bytes(text: str) -> int:
