@@ -120,6 +120,9 @@ def starts(house: House) -> Iterable[str]:
             "SELECT run.id, a.name, run.state, run.attempt FROM run JOIN automation a ON a.id = run.automation_id"
         )
     }
+    repeated = set(house.ledger.rows(
+        "SELECT run_id, attempt FROM transition WHERE from_state = 'lost' AND to_state = 'queued'"
+    ))
     by_run: Counter[str] = Counter()
     for (run, attempt), n in seen.items():
         by_run[run] += n
@@ -127,6 +130,8 @@ def starts(house: House) -> Iterable[str]:
             yield f"{run} was started, and is not in the ledger"
         elif n > 1:
             yield f"attempt {attempt} of {run} was started {n} times"
+        elif state[run][0] in ("once", "flaky") and (run, int(attempt)) in repeated:
+            yield f"attempt {attempt} of {run} was started and cut short, and it was repeated unasked"
         elif int(attempt) > state[run][2]:
             yield f"attempt {attempt} of {run} was started, and the ledger knows {state[run][2]}"
     for run, (name, state_, _) in state.items():

@@ -46,6 +46,7 @@ POINTS = {
     "delivery-written": "its end is written, in an open transaction",
     "before-delivery-commit": "its whole end stands, not committed",
     "delivery-recorded": "its end is committed",
+    "before-arrival-commit": "what a program fired is admitted, not committed",
     "arrival-committed": "what a program fired is committed, the program not answered",
     "sweep-begin": "a dead worker is found, nothing done about it",
     "sweep-declared": "it is declared dead",
@@ -65,7 +66,7 @@ _COMMITS = {
     "end": ("before-end-commit", "after-end-commit"),
     "retry": ("before-retry-commit", "after-retry-commit"),
     "record": ("before-delivery-commit", "delivery-recorded"),
-    "arrival": (None, "arrival-committed"),
+    "arrival": ("before-arrival-commit", "arrival-committed"),
     "declared": (None, "sweep-declared"),
     "lost": (None, "sweep-middle"),
 }
@@ -93,23 +94,32 @@ class Trap:
         with self._lock:
             self._count += 1
             now = self._count == self.nth
-        if now:
+        if now or self.act == "slow":
             self._spring()
 
     def _spring(self) -> None:
         if self.act == "freeze":
             with _writing:
                 os.kill(os.getpid(), signal.SIGSTOP)
+                # The kernel stops one thread after another; until the last of them stands, nobody may begin to write.
+                time.sleep(0.2)
         elif self.act == "hold":
             print('{"event": "held"}', flush=True)
             time.sleep(0.5)
+        elif self.act == "slow":
+            time.sleep(0.1)
         else:
+            if self.act == "late":
+                time.sleep(0.3)
             os.killpg(0, signal.SIGKILL)
 
 
 def arm(text: str) -> Passed:
     """Set the points in this process: `name`, `name:nth`, and instead of dying `name:nth:freeze` (stop, outside a
-    write transaction) or `name:nth:hold` (say so and block for half a second). Returns what marks a point by hand."""
+    write transaction), `name:nth:hold` (say so and block for half a second) or `name:1:slow` (block for a tenth of a
+    second, each time). `name:nth:late` dies there a moment later, so that whatever was told too early gets out.
+    Returns what marks a point by hand.
+    """
     passed = Trap(text).passed
     _around_the_store(passed)
     _around_the_transaction(passed)

@@ -34,12 +34,13 @@ def test_a_standby_takes_over_from_a_leader_that_is_killed(store_url: str, tmp_p
 
 def test_desks_that_all_lead_answer_each_slot_once(store_url: str, tmp_path: Path) -> None:
     with a_world(tmp_path) as world, a_house(tmp_path, store_url, world) as house:
-        desks = [house.open("crowd", all_lead=True) for _ in range(2)]
+        # Each thinks about what is due for long enough that the other reads the same.
+        desks = [house.open("crowd", all_lead=True, fault="due-read:1:slow") for _ in range(2)]
         for desk in desks:
             assert desk.ready().leading
         _seconds_pass(house, 4)
         house.kill(desks[0])
-        desks[0] = house.open("crowd", all_lead=True).ready()
+        desks[0] = house.open("crowd", all_lead=True, fault="due-read:1:slow").ready()
         _seconds_pass(house, 3)
         for desk in desks:
             desk.tell("quiet")
