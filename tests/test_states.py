@@ -15,13 +15,10 @@ from nightporter.states import (
     TRANSITIONS,
     AutomationEvent,
     AutomationState,
-    DeliveryEvent,
     DeliveryState,
     RunEvent,
     RunState,
     step,
-    step_automation,
-    step_delivery,
 )
 
 
@@ -32,26 +29,6 @@ def test_a_run_takes_the_steps_of_its_table_and_no_others(state: RunState, event
     else:
         with pytest.raises(IllegalStep):
             step(state, event)
-
-
-@pytest.mark.parametrize(("state", "event"), list(product(DeliveryState, DeliveryEvent)), ids=str)
-def test_a_delivery_takes_the_steps_of_its_table_and_no_others(state: DeliveryState, event: DeliveryEvent) -> None:
-    if (state, event) in DELIVERY_TRANSITIONS:
-        assert step_delivery(state, event) is DELIVERY_TRANSITIONS[state, event]
-    else:
-        with pytest.raises(IllegalStep):
-            step_delivery(state, event)
-
-
-@pytest.mark.parametrize(("state", "event"), list(product(AutomationState, AutomationEvent)), ids=str)
-def test_an_automation_takes_the_steps_of_its_table_and_no_others(
-    state: AutomationState, event: AutomationEvent
-) -> None:
-    if (state, event) in AUTOMATION_TRANSITIONS:
-        assert step_automation(state, event) is AUTOMATION_TRANSITIONS[state, event]
-    else:
-        with pytest.raises(IllegalStep):
-            step_automation(state, event)
 
 
 def test_an_ended_run_stays_ended() -> None:

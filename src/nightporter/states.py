@@ -12,9 +12,10 @@
     |                      +---- lose -------> lost         (worker dead)
     +------------ requeue -- lost or review    lost -- set_aside --> review -- dismiss --> failed
 
-Rule 1.  A run changes state only through `step()`.
+Rule 1.  What is not in the tables does not happen. Rules that decide what becomes of a run ask `step()`; queries
+         change only what stands in the state they start from.
 Rule 2.  Each transition is a named query whose header repeats "from -> to"; a test compares the headers
-         with TRANSITIONS, and docs/states.md is generated from it.
+         with the tables, and docs/states.md is generated from them.
 Rule 3.  `release` is a shutdown: the attempt is given back. `retry` is a failure: it is not.
 Rule 4.  *Dead letter* and *blocked* are columns of a run, not states.
 """
@@ -23,12 +24,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import TypeVar
 
 from nightporter.errors import IllegalStep
-
-S = TypeVar("S", bound=StrEnum)
-E = TypeVar("E", bound=StrEnum)
 
 
 class RunState(StrEnum):
@@ -234,22 +231,8 @@ AUTOMATION_TRANSITIONS: Mapping[tuple[AutomationState, AutomationEvent], Automat
 
 def step(state: RunState, event: RunEvent) -> RunState:
     """The state of a run after `event`. Raises IllegalStep and changes nothing."""
-    return _step(TRANSITIONS, "run", state, event)
-
-
-def step_delivery(state: DeliveryState, event: DeliveryEvent) -> DeliveryState:
-    """The state of a delivery after `event`. Raises IllegalStep and changes nothing."""
-    return _step(DELIVERY_TRANSITIONS, "delivery", state, event)
-
-
-def step_automation(state: AutomationState, event: AutomationEvent) -> AutomationState:
-    """The state of an automation after `event`. Raises IllegalStep and changes nothing."""
-    return _step(AUTOMATION_TRANSITIONS, "automation", state, event)
-
-
-def _step(table: Mapping[tuple[S, E], S], what: str, state: S, event: E) -> S:
     try:
-        return table[state, event]
+        return TRANSITIONS[state, event]
     except KeyError:
-        possible = ", ".join(str(e) for (s, e) in table if s == state) or "nothing, it is final"
-        raise IllegalStep(f"a {state} {what} cannot {event}", why=f"what it can: {possible}") from None
+        possible = ", ".join(e for (s, e) in TRANSITIONS if s == state) or "nothing, it is final"
+        raise IllegalStep(f"a {state} run cannot {event}", why=f"what it can: {possible}") from None

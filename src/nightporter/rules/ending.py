@@ -61,8 +61,8 @@ def after_attempt(
             return _failed(error_class, ended)
         case Ending.TIMEOUT:
             return Next(
-                RunEvent.TIME_OUT, RunState.TIMED_OUT, Reason.TIMEOUT, Outcome.FAILED, ErrorClass.TIMEOUT, ended.error,
-                dead=True,
+                RunEvent.TIME_OUT, step(RunState.RUNNING, RunEvent.TIME_OUT), Reason.TIMEOUT, Outcome.FAILED,
+                ErrorClass.TIMEOUT, ended.error, dead=True,
             )
         case Ending.CANCELLED:
             return Next(
@@ -171,6 +171,6 @@ def _next(event: RunEvent, reason: Reason | None, outcome: Outcome | None) -> Ne
 
 def _failed(error_class: ErrorClass, ended: Ended) -> Next:
     return Next(
-        RunEvent.FAIL, RunState.FAILED, ended.reason or reason_of(error_class), Outcome.FAILED, error_class,
-        ended.error, dead=True,
+        RunEvent.FAIL, step(RunState.RUNNING, RunEvent.FAIL), ended.reason or reason_of(error_class), Outcome.FAILED,
+        error_class, ended.error, dead=True,
     )
