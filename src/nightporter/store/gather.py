@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from nightporter.errors import StoreError, StoreRefused
@@ -21,6 +22,14 @@ R = TypeVar("R")
 K = TypeVar("K")
 
 Answered = list[tuple[K, R | None, BaseException | None]]
+
+
+@dataclass(slots=True)
+class _Turn(Generic[K, I]):
+    """One turn with the writer."""
+
+    items: list[tuple[K, I]] | None = None
+    """What it writes, tried again or not. None until its turn comes: whoever arrives before that is written too."""
 
 
 class Gather(Generic[K, I, R]):
@@ -37,42 +46,44 @@ class Gather(Generic[K, I, R]):
         self._limit = limit
         self._waiting: deque[tuple[K, I]] = deque()
         self._lock = threading.Lock()
-        self._posted = False
+        self._turn_to_come = False
+        """Whether a turn is posted that has not taken its items."""
 
     def put(self, key: K, item: I) -> None:
         with self._lock:
             self._waiting.append((key, item))
-            if self._posted:
+            if self._turn_to_come:
                 return
-            self._posted = True
-        self._post(None)
+            self._turn_to_come = True
+        self._post(_Turn())
 
-    def _post(self, fixed: list[tuple[K, I]] | None) -> None:
-        batch: list[tuple[K, I]] = fixed or []
+    def _post(self, turn: _Turn[K, I]) -> None:
+        self._writer.post(
+            lambda tx: self._write(tx, turn), lambda results, error: self._tell(turn, results, error)
+        )
 
-        def work(tx: Tx) -> list[R]:
-            if not batch:  # taken when its turn comes, not when it was posted: whoever came meanwhile rides too
-                with self._lock:
-                    while self._waiting and len(batch) < self._limit:
-                        batch.append(self._waiting.popleft())
-                    self._posted = bool(self._waiting)
-                if self._posted:
-                    self._post(None)
-            return self._work(tx, [item for _, item in batch])
+    def _write(self, tx: Tx, turn: _Turn[K, I]) -> list[R]:
+        return self._work(tx, [item for _, item in self._items_of(turn, self._limit)])
 
-        def answer(results: list[R] | None, error: BaseException | None) -> None:
-            if not batch:  # closed before its turn came
-                with self._lock:
-                    batch.extend(self._waiting)
-                    self._waiting.clear()
-                    self._posted = False
-            if error is None:
-                assert results is not None
-                self._answer([(key, result, None) for (key, _), result in zip(batch, results, strict=True)])
-            elif len(batch) == 1 or (isinstance(error, StoreError) and not isinstance(error, StoreRefused)):
-                self._answer([(key, None, error) for key, _ in batch])
-            else:
-                for item in batch:
-                    self._post([item])
+    def _tell(self, turn: _Turn[K, I], results: list[R] | None, error: BaseException | None) -> None:
+        items = self._items_of(turn, None)  # nothing was taken where the store was closed, or would not begin
+        if error is None:
+            assert results is not None
+            self._answer([(key, result, None) for (key, _), result in zip(items, results, strict=True)])
+        elif len(items) == 1 or (isinstance(error, StoreError) and not isinstance(error, StoreRefused)):
+            self._answer([(key, None, error) for key, _ in items])
+        else:
+            for one in items:
+                self._post(_Turn([one]))
 
-        self._writer.post(work, answer)
+    def _items_of(self, turn: _Turn[K, I], limit: int | None) -> list[tuple[K, I]]:
+        """Its items, taken now if its turn has come only now; what is left beyond `limit` gets a turn of its own."""
+        if turn.items is not None:
+            return turn.items
+        with self._lock:
+            room = len(self._waiting) if limit is None else min(limit, len(self._waiting))
+            turn.items = [self._waiting.popleft() for _ in range(room)]
+            self._turn_to_come = left = bool(self._waiting)
+        if left:
+            self._post(_Turn())
+        return turn.items
