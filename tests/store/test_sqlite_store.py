@@ -150,6 +150,27 @@ def test_another_processs_commit_is_noticed(ledger: SqliteStore, path: Path) -> 
     assert not ledger.changed_elsewhere()
 
 
+def test_a_look_for_another_processs_commits_that_fails_is_an_ill_store_and_the_next_begins_anew(
+    ledger: SqliteStore
+) -> None:
+    ledger.changed_elsewhere()
+    assert ledger._data_version is not None
+    ledger._data_version[0].close()
+    with pytest.raises(StoreError):
+        ledger.changed_elsewhere()
+    assert ledger.changed_elsewhere(), "something may have been written meanwhile"
+    assert not ledger.changed_elsewhere()
+
+
+def test_a_look_for_another_processs_commits_in_a_file_that_was_spoilt_says_so(
+    ledger: SqliteStore, tmp_path: Path
+) -> None:
+    ledger.path = str(tmp_path / "spoilt.db")
+    Path(ledger.path).write_bytes(b"no ledger" * 1000)
+    with pytest.raises(StoreCorrupt):
+        ledger.changed_elsewhere()
+
+
 def test_one_of_two_leads_and_the_other_follows_when_it_leaves(store_url: str) -> None:
     one, other = open_store(store_url, now=NOW), open_store(store_url, now=NOW)
     assert one.lead()

@@ -295,6 +295,8 @@ class PostgresStore:
         self.kicks.close()
         self._pool.close()
         if self._leading is not None:
+            with contextlib.suppress(psycopg.Error):  # the server lets go by itself, only a little later
+                self._leading.execute("SELECT pg_advisory_unlock(%s)", (_LEADER_LOCK,))
             self._leading.close()
 
 

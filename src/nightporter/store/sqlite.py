@@ -189,14 +189,14 @@ class SqliteStore:
 
     def read(self, look: Callable[[Tx], T]) -> T:
         """Run a reading function on one snapshot, on this thread, beside the writer."""
-        if self._memory:
-            with self._turn:
-                tx = self._shared.begin()
-                try:
-                    return look(tx)
-                finally:
-                    self._shared.rollback()
         try:
+            if self._memory:
+                with self._turn:
+                    tx = self._shared.begin()
+                    try:
+                        return look(tx)
+                    finally:
+                        self._shared.rollback()
             with self._reader() as connection:
                 connection.execute("BEGIN")
                 try:
@@ -209,13 +209,19 @@ class SqliteStore:
 
     def changed_elsewhere(self) -> bool:
         """Whether another process committed since the last call; the first one has none before it, and says that it may
-        have. Call it from one thread."""
+        have. Call it from one thread. Raises StoreError."""
         if self._memory:
             return False
-        if self._data_version is None:
-            self._data_version = (connect(self.path, patience=1.0), -1)
-        connection, before = self._data_version
-        after = int(next(iter(connection.execute("PRAGMA data_version")))[0])
+        connection, before = self._data_version or (None, -1)
+        try:
+            if connection is None:
+                connection = connect(self.path, patience=1.0)
+            after = int(next(iter(connection.execute("PRAGMA data_version")))[0])
+        except apsw.Error as error:
+            self._data_version = None  # the next call begins anew, on a connection of its own
+            if connection is not None:
+                connection.close()
+            raise translate(error) from error
         self._data_version = (connection, after)
         return before != after
 
