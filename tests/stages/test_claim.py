@@ -170,6 +170,18 @@ def test_waiting_long_enough_beats_any_priority(night: Night) -> None:
     assert [runs(night.claim(room=1)) for _ in range(2)] == [[old], [new]]
 
 
+def test_with_room_for_one_every_workspace_is_served(night: Night) -> None:
+    names = ("a", "b", "c")
+    for name in names:
+        busy = an_automation(night.store, now=night.clock.now(), name=name, workspace=name, limits=FREE)
+        for n in range(15):
+            admitted(night, busy, external_id=f"e-{n}")
+            night.sleep(seconds=1)
+    served = [c.work.workspace for _ in range(30) for c in night.claim(room=1)]
+    assert len(served) == 30
+    assert min(served.count(name) for name in names) >= 5, served
+
+
 def test_no_workspace_waits_behind_the_queue_of_another(night: Night) -> None:
     busy = an_automation(night.store, now=night.clock.now(), workspace="a", limits=FREE)
     quiet = an_automation(night.store, now=night.clock.now(), workspace="b", limits=FREE)

@@ -25,10 +25,10 @@ def ledger(migrated_postgres_url: str) -> Iterator[PostgresStore]:
 
 
 def hang_up(ledger: PostgresStore) -> int:
-    """End every connection to the ledger's database, as a server that restarts does; how many there were."""
+    """End every connection to the ledger's database, as a server that restarts does, and see them gone; how many."""
     with psycopg.connect(ledger.url, autocommit=True) as admin:
         return len(admin.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
             "WHERE datname = current_database() AND pid <> pg_backend_pid()"
         ).fetchall())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from zlib import crc32
 
 from nightporter.clock import Instant
 from nightporter.errors import Conflict, LostClaim
@@ -45,16 +46,22 @@ class DispatchTx(TxBase):
 
     def candidates(self, room: int) -> list[Row]:
         """Claimable runs, best rank first within a workspace, every workspace served in turn; columns as in the
-        query, locked."""
+        query, locked.
+
+        Who is served first is drawn, but from the runs themselves: with room for one, the first by name would be
+        served alone, and by rank one with a long line before all that came later. A claim changes what is drawn from.
+        """
         queues: list[list[Row]] = []
         after = ""
         while (row := self.sql.one("run_workspace_after", after=after)) and row[0] is not None:
             after = row[0]
-            queues.append(self.sql.all("run_candidates", workspace=after, room=room))
-        if len(queues) == 1:
-            return queues[0]
-        served = [row for turn in range(room) for queue in queues if turn < len(queue) for row in [queue[turn]]]
-        return served[:room]
+            if queue := self.sql.all("run_candidates", workspace=after, room=room):
+                queues.append(queue)
+        if len(queues) <= 1:
+            return queues[0] if queues else []
+        first = crc32(" ".join(queue[0][0] for queue in queues).encode()) % len(queues)
+        queues = queues[first:] + queues[:first]
+        return [row for turn in range(room) for queue in queues for row in queue[turn : turn + 1]][:room]
 
     def candidate(self, run_id: str) -> list[Row]:
         """The same for one named run."""
