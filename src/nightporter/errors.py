@@ -7,6 +7,7 @@
     │   └── NotYet             ... a key that a later release brings
     ├── NotFound               no such automation, run ..., or several          exit 3
     ├── Conflict               somebody else was first, or it is already so     exit 4
+    │   └── MayHaveHappened    an earlier attempt meant to act and did not say that it did
     ├── NotPermitted           the guard of the outside world said no           exit 5
     ├── StoreError             the ledger cannot be used                        exit 6
     │   ├── StoreLocked        another process holds it for too long
@@ -104,6 +105,12 @@ class Conflict(NightporterError):
 
     code = "conflict"
     exit_code = 4
+
+
+class MayHaveHappened(Conflict):
+    """An effect was intended by an earlier attempt that did not come back to say that it was done: ask a person."""
+
+    code = "may_have_happened"
 
 
 class NotPermitted(NightporterError):

@@ -12,13 +12,17 @@ from hypothesis import strategies as st
 
 from nightporter.clock import MINUTE, SECOND, Instant, micros
 from nightporter.rules.ending import (
+    GIVEN_BACK_CAP,
+    GIVEN_BACK_MOST,
     HOLD_DEFAULT,
     HOLD_LONGEST,
     Next,
     Traces,
     after_attempt,
+    after_no_start,
     after_shutdown,
     destinations_for,
+    for_a_person,
     lane_of,
     may_repeat,
     reason_of,
@@ -249,3 +253,48 @@ def test_all_traces_are_weighed() -> None:
     for acted, done, still_open in product([False, True], [0, 1], [0, 1]):
         traces = Traces(acted, done, still_open)
         assert may_repeat(a_definition(), traces) is (traces == QUIET)
+
+
+# -- attempts that are given back ---------------------------------------------------------------------------------
+
+
+def held(given_back: int, retry_after: timedelta | None = timedelta(seconds=1)) -> Next:
+    return after_attempt(
+        Ended(Ending.HOLD, retry_after=retry_after, error="429"), run_id="run_1", attempt=1, attempts=3,
+        definition=a_definition(), interactive=False, effects_done=0, now=NOW, given_back=given_back,
+    )
+
+
+def test_a_provider_that_asks_again_and_again_is_called_less_and_less_often() -> None:
+    waits = [(held(n).run_after or 0) - NOW for n in range(GIVEN_BACK_MOST)]
+    assert waits == sorted(waits)
+    assert waits[0] == SECOND
+    assert waits[-1] == micros(GIVEN_BACK_CAP)
+    assert timedelta(hours=18) < timedelta(microseconds=sum(waits)) < timedelta(hours=30), "about a day in all"
+
+
+def test_a_time_that_the_provider_names_stands_over_the_least_wait() -> None:
+    assert held(3, timedelta(hours=2)).run_after == NOW + 120 * MINUTE
+
+
+def test_a_run_is_not_held_for_ever() -> None:
+    became = held(GIVEN_BACK_MOST)
+    assert (became.state, became.reason, became.dead) == (RunState.FAILED, Reason.PROVIDER_UNAVAILABLE, True)
+    assert became.error == "429; it was held 50 times, and no further"
+    assert held(GIVEN_BACK_MOST - 1).state is RunState.HELD
+
+
+def test_a_run_that_was_not_started_begins_again_by_and_by_and_the_attempt_does_not_count() -> None:
+    became = after_no_start("the store is locked", given_back=2, now=NOW)
+    assert (became.event, became.state, became.reason) == (RunEvent.RELEASE, RunState.QUEUED, Reason.NOT_STARTED)
+    assert became.run_after == NOW + 4 * SECOND
+
+
+def test_a_run_that_cannot_be_started_is_not_claimed_for_ever() -> None:
+    became = after_no_start("the store is locked", given_back=GIVEN_BACK_MOST, now=NOW)
+    assert (became.state, became.reason, became.dead) == (RunState.FAILED, Reason.NOT_STARTED, True)
+
+
+def test_what_may_have_happened_already_is_a_persons_to_decide() -> None:
+    became = for_a_person("effect 'mail' may have happened already")
+    assert (became.state, became.reason, became.dead) == (RunState.REVIEW, Reason.MAY_HAVE_ACTED, False)

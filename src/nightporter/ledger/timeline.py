@@ -121,6 +121,8 @@ def _changed(t: Transition, due: Instant, since: str) -> tuple[str, str]:
             return "admitted", "it became a run"
         case RunState.QUEUED if t.reason == "shutdown":
             return "released", "given back, the attempt uncounted: the desk was shut down"
+        case RunState.QUEUED if t.reason == "not_started" and t.error_class is None:
+            return "released", f"given back, the attempt uncounted. {why}"
         case RunState.QUEUED:
             return "again", f"queued again. {why}".strip()
         case RunState.RUNNING:

@@ -88,8 +88,10 @@ def remedy(code: str | None, *, name: str, run: str | None = None) -> str:
             return f"`nightporter show {name}` shows what it may reach."
         case Reason.PROVIDER_UNAVAILABLE:
             return ""
-        case Reason.WORKER_LOST | Reason.SHUTDOWN:
+        case Reason.WORKER_LOST | Reason.SHUTDOWN | Reason.NOT_STARTED:
             return ""
+        case Reason.MAY_HAVE_ACTED:
+            return f"Look whether it happened, then `nightporter review {run} retry` or `dismiss`." if run else ""
         case Reason.CANCELLED_BY | Reason.SUPERSEDED | Reason.DISMISSED:
             return ""
         case Reason.REJECTED_BY_RECEIVER | Reason.GAVE_UP:

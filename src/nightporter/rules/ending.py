@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import assert_never
 
@@ -15,6 +15,11 @@ HOLD_DEFAULT = timedelta(minutes=5)
 """How long a held run waits where the provider named no time."""
 HOLD_LONGEST = timedelta(hours=24)
 """However late a time somebody else names: a run is looked at again within a day."""
+GIVEN_BACK_FIRST = timedelta(seconds=1)
+GIVEN_BACK_CAP = timedelta(minutes=30)
+"""The least wait before an attempt that was given back is made again: it doubles, from the first to the cap."""
+GIVEN_BACK_MOST = 50
+"""Attempts of a run that are given back at most; at the least waits that is about a day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +39,10 @@ class Next:
 
 def after_attempt(
     ended: Ended, *, run_id: str, attempt: int, attempts: int, definition: Definition, interactive: bool,
-    effects_done: int, now: Instant,
+    effects_done: int, now: Instant, given_back: int = 0,
 ) -> Next:
-    """The run's next state. `effects_done`: acts on the world that its effect log shows."""
+    """The run's next state. `effects_done`: acts on the world that its effect log shows; `given_back`: attempts before
+    this one that did not count."""
     match ended.ending:
         case Ending.OK:
             if ended.outcome is Outcome.FAILED:
@@ -70,13 +76,40 @@ def after_attempt(
                 error=ended.error,
             )
         case Ending.HOLD:
-            wait = min(ended.retry_after or HOLD_DEFAULT, HOLD_LONGEST)
+            if given_back >= GIVEN_BACK_MOST:
+                return _failed(ErrorClass.TRANSIENT, replace(ended, reason=Reason.PROVIDER_UNAVAILABLE, error=(
+                    f"{ended.error}; it was held {given_back} times, and no further".lstrip("; "))))
+            wait = min(max(ended.retry_after or HOLD_DEFAULT, least_wait(given_back)), HOLD_LONGEST)
             return Next(
                 RunEvent.HOLD, step(RunState.RUNNING, RunEvent.HOLD), Reason.PROVIDER_UNAVAILABLE, None,
                 ErrorClass.TRANSIENT, ended.error, Instant(now + max(micros(wait), 1)),
             )
         case _:
             assert_never(ended.ending)
+
+
+def least_wait(given_back: int) -> timedelta:
+    """How soon an attempt may follow one that was given back, `given_back` of them being so already."""
+    doublings: int = 2 ** min(given_back, 20)
+    return min(GIVEN_BACK_FIRST * doublings, GIVEN_BACK_CAP)
+
+
+def after_no_start(error: str, *, given_back: int, now: Instant) -> Next:
+    """The next state of a run that was claimed and not started: nothing of it was executed, so it may begin again."""
+    if given_back >= GIVEN_BACK_MOST:
+        return _failed(ErrorClass.RESOURCE, Ended(Ending.ERROR, reason=Reason.NOT_STARTED, error=(
+            f"{error}; it was not started {given_back} times, and is not tried again")))
+    return Next(
+        RunEvent.RELEASE, step(RunState.RUNNING, RunEvent.RELEASE), Reason.NOT_STARTED, error=error,
+        run_after=Instant(now + micros(least_wait(given_back))),
+    )
+
+
+def for_a_person(error: str) -> Next:
+    """The next state of a run that would have to repeat what may have happened already."""
+    return Next(
+        RunEvent.SET_ASIDE, step(RunState.RUNNING, RunEvent.SET_ASIDE), Reason.MAY_HAVE_ACTED, error=error,
+    )
 
 
 def asked_to_end(became: Next, reason: Reason) -> Next:

@@ -59,6 +59,8 @@ class Reason(StrEnum):
     SUPERSEDED = "superseded"
     DISMISSED = "dismissed"
     SHUTDOWN = "shutdown"
+    NOT_STARTED = "not_started"
+    MAY_HAVE_ACTED = "may_have_acted"
     # not delivered
     REJECTED_BY_RECEIVER = "rejected_by_receiver"
     UNREACHABLE = "unreachable"
@@ -98,6 +100,8 @@ SENTENCES: dict[Reason, str] = {
     Reason.SUPERSEDED: "A newer run took its place.",
     Reason.DISMISSED: "A person looked at it and chose not to run it again.",
     Reason.SHUTDOWN: "The desk was shut down before it could end.",
+    Reason.NOT_STARTED: "It was claimed and could not be started; nothing of it was executed.",
+    Reason.MAY_HAVE_ACTED: "An earlier attempt may have acted already, and nobody can say whether it did.",
     Reason.REJECTED_BY_RECEIVER: "The receiver refused it for good.",
     Reason.UNREACHABLE: "It could not be reached, or answered with a passing error.",
     Reason.GAVE_UP: "Every allowed try was used up.",

@@ -436,12 +436,13 @@ SELECT q.*, count(*) OVER () FROM (
 ) AS q ORDER BY 1 LIMIT 10;
 
 -- name: audit_attempts_and_log
--- A hold and a shutdown give the attempt back; nothing gives a token back.
+-- A hold, a shutdown and a start that failed give the attempt back; nothing gives a token back.
 SELECT q.*, count(*) OVER () FROM (
     SELECT r.id, r.token, r.attempt, coalesce(c.claims, 0) AS claims, coalesce(c.given_back, 0) AS given_back
     FROM run r LEFT JOIN (
         SELECT run_id, sum(CASE WHEN to_state = 'running' THEN 1 ELSE 0 END) AS claims,
-               sum(CASE WHEN from_state = 'running' AND (to_state = 'held' OR (to_state = 'queued' AND reason = 'shutdown'))
+               sum(CASE WHEN from_state = 'running' AND (to_state = 'held' OR (to_state = 'queued'
+                             AND reason IN ('shutdown', 'not_started') AND error_class IS NULL))
                         THEN 1 ELSE 0 END) AS given_back
         FROM transition GROUP BY run_id
     ) AS c ON c.run_id = r.id
@@ -453,6 +454,7 @@ SELECT q.*, count(*) OVER () FROM (
 SELECT r.automation_id, r.version, t.error_class, count(*), min(r.id) FROM transition t
 JOIN run r ON r.id = t.run_id
 WHERE t.from_state = 'running' AND t.to_state = 'queued' AND t.reason IS DISTINCT FROM 'shutdown'
+  AND (t.reason IS DISTINCT FROM 'not_started' OR t.error_class IS NOT NULL)
 GROUP BY r.automation_id, r.version, t.error_class;
 
 -- name: audit_dead_letters
