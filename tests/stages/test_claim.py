@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 from night import Night
 
+from nightporter import operations
 from nightporter.clock import Instant, ManualClock
 from nightporter.dispatch import Claimed
-from nightporter.store import Store, open_store
+from nightporter.store import Store, Tx, open_store
 from nightporter.store.tx_sweep import STOPPED
 from nightporter.words import Ended, Ending, ErrorClass, Limits, Overlap, Reason, Retry, RunId, TriggerSpec
 from words import a_clock_trigger, an_automation, fire, rows, run_row, states, steps
@@ -31,6 +35,12 @@ def admitted(night: Night, automation: str, **of: Any) -> RunId:
     answer = fire(night.store, automation, now=night.clock.now(), **of)
     assert answer.run_id is not None
     return answer.run_id
+
+
+def waits_for_a_lock(store: Store) -> bool:
+    """Whether somebody in this PostgreSQL database stands still until another lets go."""
+    return bool(rows(store, "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() "
+                            "AND wait_event_type = 'Lock'"))
 
 
 # -- what a claim is ------------------------------------------------------------------------------------------------
@@ -88,6 +98,71 @@ def test_a_stopped_desk_claims_nothing(night: Night) -> None:
     assert night.claim() == []
     night.store.write(lambda tx: tx.drop_setting(STOPPED))
     assert len(night.claim()) == 1
+
+
+def test_a_desk_that_is_stopped_after_a_claim_asked_is_asked_again_before_anything_is_taken(
+    night: Night, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brief = an_automation(night.store, now=night.clock.now())
+    run = admitted(night, brief)
+    monkeypatch.setattr(Tx, "claim_facts", lambda tx, worker, now: (True, False))  # as it was a moment ago
+    night.store.write(lambda tx: operations.stop(tx, by="ann", reason="", now=night.clock.now()))
+    assert night.claim() == []
+    assert night.claim(only=run) == []
+
+
+def test_a_stop_and_a_claim_at_one_instant_see_each_other(
+    night: Night, store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The claim has read that nobody stopped the desk; the stop asks for what runs; then the claim starts a run."""
+    brief = an_automation(night.store, now=night.clock.now())
+    run = admitted(night, brief)
+    other = open_store(store_url, now=night.clock.now())
+    asked: list[int] = []
+    stopping = threading.Thread(target=lambda: asked.append(
+        other.write(lambda tx: operations.stop(tx, by="ann", reason="", now=night.clock.now()))
+    ))
+    facts = Tx.claim_facts
+
+    def and_then_a_stop(tx: Tx, worker: str, now: Instant) -> tuple[bool, bool]:
+        told = facts(tx, worker, now)
+        stopping.start()
+        if tx.dialect == "postgres":  # on SQLite it waits for the only writer
+            until = time.monotonic() + 10
+            while stopping.is_alive() and not waits_for_a_lock(night.store):
+                assert time.monotonic() < until
+        return told
+
+    monkeypatch.setattr(Tx, "claim_facts", and_then_a_stop)
+    claimed = runs(night.claim())
+    stopping.join(20)
+    other.close()
+    assert claimed == [run]
+    assert asked == [1]
+    assert run_row(night.store, run, "state", "cancel_reason", "cancel_by") == ("running", "stopped", "ann")
+
+
+def test_a_claim_that_meets_a_stop_waits_for_nobody(night: Night, store_url: str) -> None:
+    an_automation(night.store, now=night.clock.now())
+    admitted(night, "aut_default_brief")
+    other = open_store(store_url, now=night.clock.now(), patience=0.0)
+    stopped, go = threading.Event(), threading.Event()
+
+    def stop(tx: Tx) -> None:
+        operations.stop(tx, by="ann", reason="", now=night.clock.now())
+        stopped.set()
+        go.wait(20)
+
+    stopping = threading.Thread(target=lambda: other.write(stop))
+    stopping.start()
+    stopped.wait(20)
+    if night.store.dialect == "postgres":
+        assert night.claim() == []
+        assert stopping.is_alive()
+    go.set()
+    stopping.join(20)
+    assert night.claim() == []
+    other.close()
 
 
 def test_a_run_that_starts_long_after_its_slot_ran_late(night: Night) -> None:
@@ -332,6 +407,21 @@ def test_a_run_with_a_time_is_claimed_at_that_time(night: Night) -> None:
     night.sleep(microseconds=1)
     [claimed] = night.claim()
     assert (claimed.work.run_id, claimed.work.attempt, claimed.work.token) == (run, 2, 2)
+
+
+def test_a_run_whose_time_has_come_and_that_somebody_holds_is_left_for_the_next_round(
+    migrated_postgres_url: str, clock: ManualClock
+) -> None:
+    night = Night(open_store(migrated_postgres_url, now=clock.now()), clock)
+    an_automation(night.store, now=clock.now(), limits=FREE)
+    wanted = [admitted(night, "aut_default_brief") for _ in range(2)]
+    night.run_all(Ended.failed(ErrorClass.TRANSIENT, "503", retry_after=timedelta(minutes=2)))
+    night.sleep(minutes=10)
+    with psycopg.connect(migrated_postgres_url) as somebody:
+        somebody.execute("SELECT 1 FROM run WHERE id = %s FOR UPDATE", (wanted[0],))
+        assert runs(night.claim()) == wanted[1:]
+    assert runs(night.claim()) == wanted[:1]
+    night.store.close()
 
 
 def test_a_held_run_comes_back_by_itself_and_has_lost_no_attempt(night: Night) -> None:

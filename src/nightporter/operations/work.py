@@ -116,7 +116,7 @@ def stop(tx: Tx, *, by: str, reason: str, now: Instant) -> int:
 
     It survives restarts, and only `lift` ends it.
     """
-    tx.put_setting(STOPPED, json.dumps({"by": by, "reason": reason, "at": now}))
+    tx.stop(json.dumps({"by": by, "reason": reason, "at": now}))
     running = tx.all_running()
     tx.ask_to_cancel([(r, Reason.STOPPED, by) for r in running], now=now)
     return len(running)

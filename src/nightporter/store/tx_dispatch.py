@@ -31,7 +31,7 @@ class DispatchTx(TxBase):
     def claim_facts(self, worker: str, now: Instant) -> tuple[bool, bool]:
         """`(this worker may take work, the time of a retry or a held run has come)`.
 
-        It may not while the desk is stopped, nor once somebody declared it dead.
+        It may not while the desk is stopped or about to be, nor once somebody declared it dead.
         """
         row = self.sql.one("claim_facts", worker=worker, now=now)
         assert row is not None

@@ -27,6 +27,10 @@ class SweepTx(TxBase):
         """Whether a person stopped the whole desk."""
         return self.setting(STOPPED) is not None
 
+    def stop(self, value: str) -> None:
+        """Stop the whole desk. A claim that is under way is waited for: what it starts is running when this returns."""
+        self.sql.run("desk_stop", value=value)
+
     # -- workers ------------------------------------------------------------------------------------------------
 
     def join(self, worker: str, *, role: str, host: str, pid: int, lock_path: str, now: Instant) -> None:

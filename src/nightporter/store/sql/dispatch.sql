@@ -1,9 +1,11 @@
 -- Dispatch: a queued run is claimed, handed to a runner, and ends.
 
 -- name: run_stage
--- Runs whose time has come may be claimed.
+-- Runs whose time has come may be claimed. One that somebody else holds is left for the next round: it rides with
+-- claims, and a claim waits for nobody.
 UPDATE run SET blocked = NULL
-WHERE blocked = 'time' AND state = 'queued' AND run_after <= :now;
+WHERE id IN (SELECT due.id FROM run AS due WHERE due.blocked = 'time' AND due.state = 'queued' AND due.run_after <= :now
+             @lock_free(due));
 
 -- name: claim_facts
 -- Whether the desk is stopped, this worker was declared dead, and the time of a retry or a held run has come.
@@ -34,12 +36,14 @@ RETURNING run.id, run.seq, run.token, run.attempt;
 SELECT min(workspace) FROM run WHERE state = 'queued' AND blocked IS NULL AND workspace > :after;
 
 -- name: run_candidates
--- Everything a claim needs, the rows locked: what is claimed of them cannot be lost to another.
+-- Everything a claim needs, the rows locked: what is claimed of them cannot be lost to another. That nobody stopped
+-- the desk is asked once more, see `claim_facts`.
 SELECT run.id, run.automation_id, run.source, a.concurrent, a.cooldown, a.state, run.workspace, run.trigger_id,
        run.firing_id, run.version, run.runner, run.attempt, run.attempts, run.token, run.seq, run.scheduled_for,
        run.has_payload
 FROM run JOIN automation a ON a.id = run.automation_id
 WHERE run.workspace = :workspace AND run.state = 'queued' AND run.blocked IS NULL
+  AND NOT EXISTS (SELECT 1 FROM setting WHERE key = 'stopped')
 ORDER BY run.rank LIMIT :room @lock_free(run);
 
 -- name: run_candidate
@@ -48,7 +52,8 @@ SELECT run.id, run.automation_id, run.source, a.concurrent, a.cooldown, a.state,
        run.firing_id, run.version, run.runner, run.attempt, run.attempts, run.token, run.seq, run.scheduled_for,
        run.has_payload
 FROM run JOIN automation a ON a.id = run.automation_id
-WHERE run.id = :id AND run.state = 'queued' AND run.blocked IS NULL @lock_free(run);
+WHERE run.id = :id AND run.state = 'queued' AND run.blocked IS NULL
+  AND NOT EXISTS (SELECT 1 FROM setting WHERE key = 'stopped') @lock_free(run);
 
 -- name: automation_try_lock
 -- Automations whose runs are counted before a claim. A locked one is left for the next round, so a claim waits for nobody.

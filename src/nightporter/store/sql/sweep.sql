@@ -10,6 +10,10 @@ ON CONFLICT (key) DO UPDATE SET value = excluded.value;
 -- name: setting_drop
 DELETE FROM setting WHERE key = :key;
 
+-- name: desk_stop
+-- Before the runs are read that are asked to end: no claim may come between.
+INSERT INTO setting (key, value) VALUES ('stopped', :value) ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+
 -- name: worker_join
 INSERT INTO worker (id, role, host, pid, beat, lock_path, started_at)
 VALUES (:id, :role, :host, :pid, 0, :lock_path, :now);
