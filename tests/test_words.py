@@ -110,16 +110,6 @@ def test_what_repeats_by_itself_skips_and_what_cannot_come_again_runs_beside() -
     assert policy_of(definition, TriggerSpec("hook", "call", overlap=Overlap.REPLACE)).overlap is Overlap.REPLACE
 
 
-def test_an_automation_is_a_one_shot_when_its_only_enabled_clock_trigger_is() -> None:
-    once = a_clock_trigger("2026-11-03T09:00", kind="at", name="once")
-    daily = a_clock_trigger()
-    asleep = a_clock_trigger(enabled=False)
-    assert policy_of(a_definition(triggers=[once]), once).once
-    assert policy_of(a_definition(triggers=[once, asleep]), once).once
-    assert not policy_of(a_definition(triggers=[once, daily]), once).once
-    assert not policy_of(a_definition(triggers=[daily]), daily).once
-
-
 # -- ids ----------------------------------------------------------------------------------------------------------
 
 AT = Instant(1_774_598_400_000_000)

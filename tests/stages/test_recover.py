@@ -10,7 +10,7 @@ from night import Night
 from nightporter.clock import ManualClock
 from nightporter.dispatch import Claimed
 from nightporter.store import Store
-from nightporter.words import Destination, Ended, Limits, Overlap, Retry, TriggerSpec
+from nightporter.words import Destination, Ended, Limits, Overlap, Reason, Retry, TriggerSpec
 from words import an_automation, fire, rows, run_row, states, steps
 
 FREE = Limits(per_hour=None, queued=None, concurrent=None)
@@ -209,7 +209,7 @@ def test_a_review_is_answered_by_another_run_or_by_none(night: Night) -> None:
     [again] = night.claim()
     assert again.work.attempt == 2
     night.recover()
-    night.store.write(lambda tx: tx.dismiss([one.work.run_id], now=night.clock.now()))
+    night.store.write(lambda tx: tx.dismiss([one.work.run_id], reason=Reason.DISMISSED, now=night.clock.now()))
     assert run_row(night.store, one.work.run_id, "state", "reason", "ended_at") == (
         "failed", "dismissed", night.clock.now()
     )

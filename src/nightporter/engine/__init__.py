@@ -101,7 +101,7 @@ class Engine:
         recovered = await asyncio.to_thread(self._recover)
         if self.role in ("desk", "tick"):
             await asyncio.to_thread(self._lead)
-        await asyncio.to_thread(self.store.write, self._upkeep)
+        await asyncio.to_thread(self._upkeep)
         if recovered.workers and self.role == "desk":
             await durable(self.store, lambda tx: self._restart_notice(tx, recovered))
         self._door = Door(self.store, self.clock)
@@ -344,7 +344,7 @@ class Engine:
             self.store, self._leases, self.runners, self.destinations, self._known, me=self.worker, host=self._host,
             clock=self.clock,
         )
-        self.store.write(self._upkeep)
+        self._upkeep()
         tidy(self.store, self.config.state)
         if self.role == "desk":
             prune(self.store, keep_runs=self.config.keep_runs, keep_ledger=self.config.keep_ledger,
@@ -357,8 +357,8 @@ class Engine:
             clock=self.clock,
         )
 
-    def _upkeep(self, tx: Tx) -> None:
-        upkeep(tx, now=self.clock.now())
+    def _upkeep(self) -> None:
+        upkeep(self.store, now=self.clock.now)
 
     def _restart_notice(self, tx: Tx, recovered: Recovered) -> None:
         now = self.clock.now()

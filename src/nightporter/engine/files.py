@@ -5,7 +5,7 @@ from __future__ import annotations
 from nightporter import logs
 from nightporter.clock import Clock
 from nightporter.config import Config
-from nightporter.definitions import Watcher, scan
+from nightporter.definitions import Change, Watcher, scan
 from nightporter.engine.places import definitions_of
 from nightporter.operations import Synced, follow, load
 from nightporter.store import Store
@@ -21,22 +21,29 @@ class DefinitionFiles:
         self._config = config
         self._clock = clock
         self._watcher: Watcher | None = None
+        self._changes: list[Change] = []
 
-    def load(self) -> None:
-        """Read the whole folder. Raises BadInput when it cannot be listed."""
+    def load(self, *, whole: bool = True) -> None:
+        """Read the whole folder; `whole`: automations whose file is not in it any more are paused. Raises BadInput when
+        it cannot be listed, StoreError when the store is ill."""
         folder = definitions_of(self._config)
         found = scan(folder, default_timezone=self._config.timezone, now=self._clock.now())
-        for line in load(self._store, found, default_timezone=self._config.timezone, now=self._clock.now()):
+        for line in load(self._store, folder, found, default_timezone=self._config.timezone, now=self._clock.now,
+                         whole=whole):
             _tell(line)
         self._watcher = Watcher(folder, found, default_timezone=self._config.timezone)
 
     def tick(self) -> None:
-        """Take up what changed since, once it has been quiet for a moment."""
+        """Take up what changed since, once it has been quiet for a moment. Raises StoreError when the store is ill;
+        what it did not take up waits for the next tick."""
         if self._watcher is None:
             return
-        for change in self._watcher.tick(self._clock.monotonic(), self._clock.now()):
-            for line in follow(self._store, change, default_timezone=self._config.timezone, now=self._clock.now()):
+        self._changes += self._watcher.tick(self._clock.monotonic(), self._clock.now())
+        while self._changes:
+            for line in follow(self._store, self._changes[0], default_timezone=self._config.timezone,
+                               now=self._clock.now):
                 _tell(line)
+            del self._changes[0]
 
 
 def _tell(line: Synced) -> None:

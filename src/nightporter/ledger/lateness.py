@@ -10,7 +10,7 @@ from nightporter.ledger.moments import lasting, spoken
 from nightporter.ledger.pages import NEWEST
 from nightporter.ledger.why import because
 from nightporter.store import Tx
-from nightporter.words import Overlap, Policy, Reason
+from nightporter.words import Overlap, Policy, Reason, Sleep
 
 ON_TIME = SECOND
 """A start later than this after its slot is explained."""
@@ -75,10 +75,12 @@ def why_waiting(tx: Tx, run: RunLine, timezone: str, now: Instant) -> str:
 def asleep(reason: str) -> str:
     """What a pause of that reason was, as a clause."""
     match reason:
-        case "configuration":
+        case Sleep.CONFIGURATION:
             return "its definition could not be read"
-        case "expired":
+        case Sleep.EXPIRED:
             return "it was past its expiry"
+        case Sleep.VANISHED:
+            return "what it was made by was gone"
         case _:
             return "it was paused"
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from nightporter.admission import admit
+from nightporter import logs
 from nightporter.clock import Instant
-from nightporter.rules.schedule import count_between, next_due
+from nightporter.rules.schedule import next_due
 from nightporter.rules.zones import TZDATA
-from nightporter.sources.clock import LATE_AT_ONCE
 from nightporter.store import Tx
+from nightporter.store.tx_automations import TriggerRow
 from nightporter.store.tx_clock import schedule_from, schedule_text
-from nightporter.words import Reason, Schedule, Settled, TriggerId, Verdict
+from nightporter.words import Schedule
+
+log = logs.get(__name__)
 
 
 def open_schedule(
@@ -21,43 +23,38 @@ def open_schedule(
         tx.open_version(trigger_id, version, schedule, tzdata=TZDATA, at=now)
 
 
-def arm(tx: Tx, automation_id: str, *, now: Instant) -> int:
-    """Set the next slot, strictly after now, of each enabled clock trigger that has none; how many were armed."""
+def arm(tx: Tx, automation_id: str, *, since: Instant, now: Instant) -> int:
+    """Set the next slot, strictly after `since`, of each enabled clock trigger that has none; how many were armed.
+
+    A slot that has come by now is the clock's to answer, as late as it is then.
+    """
     rows = []
     for trigger in tx.triggers(automation_id):
-        if (
-            trigger.kind != "clock" or not trigger.enabled or trigger.schedule is None or trigger.error
-            or trigger.removed_at is not None or trigger.next_fire_at is not None
-        ):
+        if not owes(trigger) or trigger.next_fire_at is not None:
             continue
-        slot = next_due(schedule_from(trigger.schedule), now)
+        schedule = readable(tx, trigger, now=now)
+        slot = None if schedule is None else next_due(schedule, since)
         if slot is not None:
             rows.append((trigger.id, slot, TZDATA, trigger.version, trigger.schedule))
     tx.arm(rows)
     return len(rows)
 
 
-def reopen(tx: Tx, automation_id: str, *, now: Instant) -> str | None:
-    """End the pause that is open, answering its slots by one line for each trigger. Its reason, if there was one."""
-    pause = tx.close_pause(automation_id, at=now)
-    if pause is None:
+def owes(trigger: TriggerRow) -> bool:
+    """Whether it has a schedule in force whose slots want an answer."""
+    return (
+        trigger.kind == "clock" and trigger.enabled and trigger.schedule is not None and not trigger.error
+        and trigger.removed_at is None
+    )
+
+
+def readable(tx: Tx, trigger: TriggerRow, *, now: Instant) -> Schedule | None:
+    """Its schedule; one that cannot be read is put into quarantine, so that it stands in no other's way."""
+    try:
+        schedule = schedule_from(trigger.schedule or "")
+        next_due(schedule, now)
+    except Exception as error:  # whatever a row can be made to raise, it is that trigger's matter
+        log.error("operation.unreadable_trigger", trigger=trigger.id, error=str(error))
+        tx.quarantine_trigger(trigger.id, str(error), now=now)
         return None
-    paused_from, reason = pause
-    lines = []
-    for trigger in tx.triggers(automation_id):
-        if trigger.kind != "clock" or not trigger.enabled or trigger.schedule is None or trigger.removed_at is not None:
-            continue
-        schedule = schedule_from(trigger.schedule)
-        since = Instant(max(paused_from, trigger.created_at))
-        first = next_due(schedule, since)
-        if first is None or first > now:
-            continue
-        count, exact = count_between(schedule, since, now, cap=LATE_AT_ONCE)
-        lines.append(Settled(
-            TriggerId(trigger.id), f"paused:{paused_from}", Verdict.COLLAPSED,
-            Reason.EXPIRED if reason == "expired" else Reason.CONFIGURATION if reason == "configuration"
-            else Reason.PAUSED,
-            first, now, count, exact,
-        ))
-    admit(tx, lines, now=now)
-    return reason
+    return schedule

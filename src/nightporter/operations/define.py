@@ -9,17 +9,18 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from pathlib import Path
 from typing import Literal
 
 from nightporter.clock import Instant, micros
 from nightporter.errors import BadDefinition, Conflict
-from nightporter.operations.arm import arm, open_schedule, reopen
-from nightporter.sources.clock import settle
+from nightporter.operations.arm import arm, open_schedule, readable
+from nightporter.operations.sleep import as_it_was, caught_up, end_pause, fall_asleep, log_change, paused_before
 from nightporter.states import AutomationState
 from nightporter.store import Tx
 from nightporter.store.tx_automations import AutomationRow, TriggerRow
-from nightporter.store.tx_clock import schedule_from, schedule_text
-from nightporter.words import Definition, Schedule, SourceOfTruth, Target, TriggerSpec, derived_id, policy_of
+from nightporter.store.tx_clock import schedule_text
+from nightporter.words import Definition, Schedule, Sleep, SourceOfTruth, Target, TriggerSpec, derived_id, policy_of
 
 ALWAYS = ("manual", "call")
 """Triggers that every automation has."""
@@ -39,8 +40,9 @@ def define(
 ) -> Defined:
     """Create the automation of that name and workspace, or give it a new version. `state` and `reason` serve a new one.
 
-    `automation_id` names the one to change, whatever it is called so far. Raises Conflict when the name belongs to
-    an automation with another source of truth, and BadSchedule when a schedule cannot be enumerated.
+    `automation_id` names the one to change, whatever and wherever it is called so far. One that what it was made by had
+    left, that was broken or that this renews acts again. Raises Conflict when the name belongs to an automation with
+    another source of truth, and BadSchedule when a schedule cannot be enumerated.
     """
     named = tx.automation_named(definition.name, workspace=definition.workspace)
     present = automation_id or (named[0] if named else None)
@@ -49,11 +51,11 @@ def define(
                        next="choose another name")
     if present is None:
         return _create(tx, definition, truth, by, path, state, reason, now)
-    row = tx.automation(present)
+    row = tx.lock_automation(present)
     assert row is not None
     if row.truth != truth:
-        where = f"its file is {row.path}" if row.truth == "file" else f"its source of truth is `{row.truth}`"
-        raise Conflict(f"automation {row.name} cannot be changed from here", why=where, next="change it there")
+        raise Conflict(f"automation {row.name} cannot be changed from here", why=_made_where(row),
+                       next="change it there")
     return _change(tx, row, definition, by, path, now)
 
 
@@ -66,19 +68,38 @@ def break_file(
     tx: Tx, error: BadDefinition, *, path: str, name: str, workspace: str, default_timezone: str, now: Instant
 ) -> str:
     """Show a definition file that cannot be read: its automation keeps the last good version and does not fire.
-    A file that never was good gets a row of its own. Returns the automation's id."""
+    A file that never was good gets a row of its own. Returns the automation's id. Raises Conflict when the name belongs
+    to an automation that something else makes."""
     text = json.dumps(error.as_json(), ensure_ascii=False)
-    found = [row[0] for row in tx.automations_at_path(path)]
-    found = found or tx.automation_named(name, workspace=workspace)
-    if not found:
-        stand_in = _stand_in(name, workspace, default_timezone)
+    found = _broken_by(tx, path, name, workspace)
+    if found is None:
+        stand_in = Definition(name=name, workspace=workspace, timezone=default_timezone, target=Target("noop"))
         return _insert(tx, stand_in, "file", "desk", path, AutomationState.CONFIG_ERROR, error.what, now, error=text)
-    settle(tx, found[0], now=now)
-    if tx.break_(found[0], reason=str(error), error=text, now=now):
-        tx.disarm([t.id for t in tx.triggers(found[0])])
-        tx.open_pause(found[0], reopen(tx, found[0], now=now) or "configuration", at=now)
-        log_change(tx, found[0], "break", "desk", str(error), now)
-    return found[0]
+    row, now = caught_up(tx, found, now=now)
+    if tx.break_(row.id, before=as_it_was(row), reason=str(error), error=text, path=path, now=now):
+        pause = tx.pause_now(row.id)
+        fall_asleep(tx, row.id, Sleep.CONFIGURATION if pause is None else Sleep(pause[1]), now=now)
+        log_change(tx, row.id, "break", "desk", str(error), now)
+    return row.id
+
+
+def _broken_by(tx: Tx, path: str, name: str, workspace: str) -> str | None:
+    """The automation that the file makes, or made before it was moved here. Raises Conflict when its name belongs to
+    one that is made by something else."""
+    at_path = tx.automations_at_path(path)
+    if at_path:
+        return str(at_path[0][0])
+    for automation_id in tx.automation_named(name, workspace=workspace):
+        row = tx.lock_automation(automation_id)
+        assert row is not None
+        if row.truth != "file" or Path(row.path).exists():
+            raise Conflict(f"another automation is called {name}", why=_made_where(row), next="choose another name")
+        return automation_id
+    return None
+
+
+def _made_where(row: AutomationRow) -> str:
+    return f"its file is {row.path}" if row.truth == "file" else f"its source of truth is `{row.truth}`"
 
 
 def _create(
@@ -89,9 +110,9 @@ def _create(
     for spec in specs(definition):
         _insert_trigger(tx, automation_id, definition, spec, now)
     if state is AutomationState.ACTIVE:
-        arm(tx, automation_id, now=now)
+        arm(tx, automation_id, since=now, now=now)
     else:
-        tx.open_pause(automation_id, "paused", at=now)
+        tx.open_pause(automation_id, Sleep.PAUSED, at=now)
     log_change(tx, automation_id, "create", by, definition.name, now)
     return Defined(automation_id, "created")
 
@@ -105,47 +126,69 @@ def _insert(
         id=automation_id, workspace=definition.workspace, owner=definition.owner, name=definition.name, state=state,
         state_reason=reason, by=by, now=now, truth=truth, path=path, error=error, version=1,
         definition_hash="" if error else digest(definition), concurrent=definition.limits.concurrent,
-        cooldown=_micros(definition), expires=definition.expires,
+        cooldown=micros(definition.cooldown), expires=definition.expires,
     )
     tx.insert_version(automation_id, 1, definition.as_json(), digest(definition), by=by, now=now)
     return automation_id
 
 
 def _change(tx: Tx, row: AutomationRow, definition: Definition, by: str, path: str, now: Instant) -> Defined:
-    mended = row.state == AutomationState.CONFIG_ERROR
-    if row.definition_hash == digest(definition) and not mended and row.path == path:
+    as_before = row.definition_hash == digest(definition) and row.path == path and not row.error
+    if as_before and not _has_vanished(tx, row):
         return Defined(row.id, "unchanged")
-    settle(tx, row.id, now=now)
+    row, now = caught_up(tx, row.id, now=now)
     version = row.version
     changed = row.definition_hash != digest(definition)
     if changed:
         version += 1
         tx.insert_version(row.id, version, definition.as_json(), digest(definition), by=by, now=now)
     tx.redefine(
-        id=row.id, name=definition.name, owner=definition.owner, version=version, definition_hash=digest(definition),
-        truth=row.truth, path=path, concurrent=definition.limits.concurrent, cooldown=_micros(definition),
-        expires=definition.expires, now=now,
+        id=row.id, workspace=definition.workspace, name=definition.name, owner=definition.owner, version=version,
+        definition_hash=digest(definition), truth=row.truth, path=path, concurrent=definition.limits.concurrent,
+        cooldown=micros(definition.cooldown), expires=definition.expires, now=now,
     )
-    if mended:
-        tx.mend(row.id, now=now)
-        if row.state_before in (AutomationState.PAUSED, AutomationState.AUTO_PAUSED):
-            tx.pause(row.id, by=row.state_by, reason="it was paused before its file broke", until=None, now=now)
-        else:
-            reopen(tx, row.id, now=now)
     # The slots of a pause that is under way are answered under the schedules they belong to.
-    asleep = reopen(tx, row.id, now=now)
+    asleep = end_pause(tx, row.id, until=now, now=now)
     _change_triggers(tx, row.id, definition, now)
-    if asleep is not None:
-        tx.open_pause(row.id, asleep, at=now)
-    after = tx.automation(row.id)
-    assert after is not None
-    if after.state in (AutomationState.ACTIVE, AutomationState.COMPLETED):
-        armed = arm(tx, row.id, now=now)
-        if armed and after.state == AutomationState.COMPLETED:
-            tx.enable(row.id, by=by, now=now)
+    _go_on(tx, row, definition, asleep, by, now)
     if changed:
         log_change(tx, row.id, "change", by, f"version {version}", now)
     return Defined(row.id, "changed")
+
+
+def _has_vanished(tx: Tx, row: AutomationRow) -> bool:
+    pause = tx.pause_now(row.id) if row.state == AutomationState.PAUSED else None
+    return pause is not None and pause[1] == Sleep.VANISHED
+
+
+def _go_on(
+    tx: Tx, row: AutomationRow, definition: Definition, asleep: Sleep | None, by: str, now: Instant
+) -> None:
+    """After a change: what was broken is mended, what had vanished is back, what had expired is renewed; whatever else
+    slept sleeps on."""
+    state = AutomationState(row.state)
+    if state is AutomationState.CONFIG_ERROR:
+        paused = None if asleep is Sleep.VANISHED else paused_before(row, now)
+        if paused is None:
+            tx.mend(row.id, now=now)
+        else:
+            tx.pause(row.id, by=paused.by, reason=paused.reason, until=paused.until, now=now)
+            tx.open_pause(row.id, asleep or Sleep.PAUSED, at=now)
+            return
+    elif (state is AutomationState.PAUSED and asleep is Sleep.VANISHED) or (
+        state is AutomationState.EXPIRED and (definition.expires is None or definition.expires > now)
+    ):
+        tx.enable(row.id, by=by, now=now)
+        log_change(tx, row.id, "enable", by, "", now)
+    elif state is not AutomationState.ACTIVE and state is not AutomationState.COMPLETED:
+        if asleep is not None:
+            tx.open_pause(row.id, asleep, at=now)
+        return
+    armed = arm(tx, row.id, since=now, now=now)
+    if armed and state is AutomationState.COMPLETED:
+        tx.enable(row.id, by=by, now=now)
+    if state is not AutomationState.ACTIVE:
+        tx.unpause_runs(row.id)
 
 
 def _change_triggers(tx: Tx, automation_id: str, definition: Definition, now: Instant) -> None:
@@ -159,15 +202,17 @@ def _change_triggers(tx: Tx, automation_id: str, definition: Definition, now: In
         if stored is None:
             _insert_trigger(tx, automation_id, definition, spec, now)
             continue
+        scheduled = stored.kind == "clock" and stored.schedule is not None
+        was = readable(tx, stored, now=now) if scheduled else None
+        unread = bool(stored.error) or (scheduled and was is None)
         tx.redefine_trigger(
             id=stored.id, kind=spec.kind, enabled=int(spec.enabled), policy=policy_of(definition, spec).as_json(),
             removed_at=None, error="",
         )
-        if stored.error:
+        if unread:
             tx.release_trigger(stored.id)
-        was = schedule_from(stored.schedule) if stored.schedule and stored.kind == "clock" else None
         is_ = anchored(spec, was, now)
-        if was != is_ or stored.enabled != spec.enabled or stored.removed_at is not None or stored.error:
+        if was != is_ or stored.enabled != spec.enabled or stored.removed_at is not None or unread:
             tx.close_version(stored.id, at=now)
             tx.disarm([stored.id])
             if is_ is not None:
@@ -208,21 +253,3 @@ def anchored(spec: TriggerSpec, before: Schedule | None, now: Instant) -> Schedu
     if before is not None and replace(before, anchor=None) == schedule:
         return before
     return replace(schedule, anchor=now)
-
-
-def _stand_in(name: str, workspace: str, timezone: str) -> Definition:
-    return Definition(name=name, workspace=workspace, timezone=timezone, target=Target("noop"))
-
-
-def _micros(definition: Definition) -> int:
-    return micros(definition.cooldown)
-
-
-def log_change(tx: Tx, automation_id: str, verb: str, by: str, detail: str, now: Instant) -> None:
-    row = tx.automation(automation_id)
-    assert row is not None
-    tx.write_change(
-        id=derived_id("chg", now, automation_id, str(tx.changes(automation_id))), now=now, actor=by,
-        workspace=row.workspace, automation_id=automation_id, verb=verb, version=row.version, detail=detail,
-    )
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -10,7 +11,7 @@ from nightporter.admission import admit
 from nightporter.clock import Instant
 from nightporter.dispatch import Final, conclude, release_behind
 from nightporter.errors import BadInput, Conflict, NotFound
-from nightporter.states import RunState
+from nightporter.states import AutomationState, RunState
 from nightporter.store import Tx
 from nightporter.store.tx_sweep import STOPPED
 from nightporter.words import Answer, Definition, Firing, Reason, RunId, TriggerId
@@ -50,11 +51,12 @@ def cancel_runs(tx: Tx, run_ids: Sequence[str], *, reason: Reason, by: str, now:
          for run, seq, _, token, attempt in cancelled],
         now=now,
     )
+    definitions = _definitions(tx, [row[0] for row in cancelled])
     conclude(
         tx,
         [
             Final(RunId(run), automation, before[run][1], before[run][2], RunState.CANCELLED, None, reason, "", False,
-                  None)
+                  definitions.get(run))
             for run, _, automation, _, _ in cancelled
         ],
         now=now,
@@ -62,6 +64,17 @@ def cancel_runs(tx: Tx, run_ids: Sequence[str], *, reason: Reason, by: str, now:
     asked = tx.ask_to_cancel([(r, reason, by) for r in run_ids], now=now)
     release_behind(tx, {row[2] for row in cancelled}, now=now)
     return len(cancelled), len(asked)
+
+
+def _definitions(tx: Tx, run_ids: Sequence[str]) -> dict[str, Definition]:
+    """What each run was admitted with, as far as it can be read."""
+    versions = tx.run_versions(run_ids)
+    texts = {(automation, version): text for automation, version, _, text in tx.definitions(set(versions.values()))}
+    found = {}
+    for run, key in versions.items():
+        with contextlib.suppress(ValueError, KeyError, TypeError):  # it ends without what only its definition could say
+            found[run] = Definition.from_json(texts[key])
+    return found
 
 
 def replay(tx: Tx, run_id: str, *, external_id: str, by: str, now: Instant, payload: Any = None) -> Answer:
@@ -78,30 +91,48 @@ def replay(tx: Tx, run_id: str, *, external_id: str, by: str, now: Instant, payl
 
 
 def review(tx: Tx, run_id: str, decision: Literal["retry", "dismiss"], *, by: str, now: Instant) -> None:
-    """A person's answer about a run that may have acted. Raises Conflict when it does not wait for one."""
+    """A person's answer about a run that may have acted. Raises Conflict when it does not wait for one, or cannot be
+    run again because its automation was removed."""
     origin = tx.run_origin(run_id)
     if origin is None:
         raise NotFound(f"no run has the id {run_id}", next="`nightporter runs --state review` lists those that wait")
-    tx.lock_automations([origin[0]])
-    if decision == "retry":
-        rows = [(r[0], r[1], r[2], r[3]) for r in tx.requeue([run_id], now=now)]
-        tx.forget_intents(run_id)
-    else:
-        rows = [(r[0], r[1], r[2], r[3]) for r in tx.dismiss([run_id], now=now)]
+    automation = tx.lock_automation(origin[0])
+    if decision == "dismiss":
+        if dismiss_runs(tx, [run_id], reason=Reason.DISMISSED, by=by, now=now):
+            return
+        raise _waits_for_nobody(run_id)
+    if automation is not None and automation.state == AutomationState.REMOVED:
+        raise Conflict(f"{run_id} cannot run again", why=f"{automation.name} was removed",
+                       next=f"nightporter review {run_id} dismiss")
+    rows = tx.requeue([run_id], now=now)
     if not rows:
-        raise Conflict(f"{run_id} does not wait for a review", next=f"nightporter explain {run_id}")
-    run, seq, token, attempt = rows[0]
-    state, workspace, name = tx.run_states([run])[run]
+        raise _waits_for_nobody(run_id)
+    tx.forget_intents(run_id)
     tx.write_transitions(
-        [(run, seq, "review", state, None if decision == "retry" else Reason.DISMISSED, by, token, attempt, None)],
+        [(run, seq, "review", "queued", None, by, token, attempt, None) for run, seq, token, attempt, _ in rows],
         now=now,
     )
-    if decision == "dismiss":
-        conclude(
-            tx,
-            [Final(RunId(run), origin[0], workspace, name, RunState.FAILED, None, Reason.DISMISSED, "", False, None)],
-            now=now,
-        )
+
+
+def _waits_for_nobody(run_id: str) -> Conflict:
+    return Conflict(f"{run_id} does not wait for a review", next=f"nightporter explain {run_id}")
+
+
+def dismiss_runs(tx: Tx, run_ids: Sequence[str], *, reason: Reason, by: str, now: Instant) -> int:
+    """Close runs that wait for a review; how many. Their automations are locked already."""
+    rows = tx.dismiss(run_ids, reason=reason, now=now)
+    tx.write_transitions(
+        [(run, seq, "review", "failed", reason, by, token, attempt, None) for run, seq, token, attempt in rows], now=now
+    )
+    runs = [row[0] for row in rows]
+    about, definitions, versions = tx.run_states(runs), _definitions(tx, runs), tx.run_versions(runs)
+    conclude(
+        tx,
+        [Final(RunId(run), versions[run][0], about[run][1], about[run][2], RunState.FAILED, None, reason, "", False,
+               definitions.get(run)) for run in runs],
+        now=now,
+    )
+    return len(rows)
 
 
 def resend(tx: Tx, delivery_id: str, *, now: Instant) -> None:
@@ -132,7 +163,7 @@ def lift(tx: Tx) -> None:
 
 def definition_of(tx: Tx, automation_id: str) -> Definition:
     """The definition in force. Raises NotFound."""
-    row = tx.automation(automation_id)
-    if row is None:
+    text = tx.definition_in_force(automation_id)
+    if text is None:
         raise NotFound(f"no automation has the id {automation_id}", next="`nightporter list` shows what there is")
-    return Definition.from_json(tx.definition(automation_id, row.version)[1])
+    return Definition.from_json(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from nightporter.store.tx_base import TxBase
 
 @dataclass(frozen=True, slots=True)
 class AutomationRow:
-    """An automation as it is stored; locked on PostgreSQL."""
+    """An automation as it is stored."""
 
     id: str
     workspace: str
@@ -24,6 +25,7 @@ class AutomationRow:
     state_at: Instant
     state_until: Instant | None
     state_before: str
+    """Of a broken one: JSON of what it was, with reason, by whom and until when."""
     truth: str
     path: str
     error: str
@@ -54,12 +56,20 @@ class TriggerRow:
     created_at: Instant
     removed_at: Instant | None
     error: str
+    last_fired_at: Instant | None
+    """Its latest line: when it arrived, not the slot it answers."""
 
 
 class AutomationTx(TxBase):
-    def automation(self, automation_id: str) -> AutomationRow | None:
+    def lock_automation(self, automation_id: str) -> AutomationRow | None:
+        """One automation, nobody else's until this transaction ends. Only a write may ask."""
         row = self.sql.one("automation_get", id=automation_id)
         return None if row is None else AutomationRow(*row)
+
+    def definition_in_force(self, automation_id: str) -> str | None:
+        """Its JSON; None when there is no such automation."""
+        row = self.sql.one("automation_in_force", id=automation_id)
+        return None if row is None else str(row[0])
 
     def automation_named(self, name: str, *, workspace: str | None = None) -> list[str]:
         """Ids of the automations of that name; one a workspace at most."""
@@ -79,8 +89,12 @@ class AutomationTx(TxBase):
         return self.sql.all("automation_at_path", path=path)
 
     def automations_of_files(self) -> list[Row]:
-        """`(id, name, state, path, definition hash, error)`."""
+        """`(id, name, state, path)`."""
         return self.sql.all("automation_of_file")
+
+    def automations_of_program(self, path: str) -> list[Row]:
+        """`(id, workspace, name, state)` of those that this program defined."""
+        return self.sql.all("automation_of_program", path=path)
 
     def insert_automation(self, **columns: Any) -> None:
         self.sql.run("automation_insert", **columns)
@@ -101,11 +115,20 @@ class AutomationTx(TxBase):
     def pause(self, automation_id: str, *, by: str, reason: str, until: Instant | None, now: Instant) -> bool:
         return self.sql.run("automation_pause", id=automation_id, by=by, reason=reason, until=until, now=now) > 0
 
-    def break_(self, automation_id: str, *, reason: str, error: str, now: Instant) -> bool:
-        if self.sql.run("automation_break", id=automation_id, reason=reason, error=error, now=now):
+    def break_(
+        self, automation_id: str, *, before: str, reason: str, error: str, path: str, now: Instant
+    ) -> bool:
+        """`before`: JSON of what it was. One that cannot break, or is broken already, only shows the error."""
+        if self.sql.run(
+            "automation_break", id=automation_id, before=before, reason=reason, error=error, path=path, now=now
+        ):
             return True
-        self.sql.run("automation_break_again", id=automation_id, reason=reason, error=error)
+        self.sql.run("automation_break_again", id=automation_id, reason=reason, error=error, path=path)
         return False
+
+    def forget_error(self, automation_id: str) -> None:
+        """What was wrong with a file that is gone."""
+        self.sql.run("automation_forget_error", id=automation_id)
 
     def mend(self, automation_id: str, *, now: Instant) -> bool:
         return self.sql.run("automation_mend", id=automation_id, now=now) > 0
@@ -124,12 +147,39 @@ class AutomationTx(TxBase):
     def waiting_runs(self, automation_id: str) -> list[str]:
         return [r[0] for r in self.sql.all("run_queued_of", automation_id=automation_id)]
 
+    def runs_in_review(self, automation_id: str) -> list[str]:
+        return [r[0] for r in self.sql.all("run_review_of", automation_id=automation_id)]
+
+    def run_versions(self, run_ids: Collection[str]) -> dict[str, tuple[str, int]]:
+        """`(automation, version of its definition)` by run."""
+        return {r[0]: (r[1], r[2]) for r in self.sql.each("run_version", [(r,) for r in run_ids])}
+
     def running_runs(self, automation_id: str) -> list[str]:
         return [r[0] for r in self.sql.all("run_running_of", automation_id=automation_id)]
 
     def expiry(self, automation_id: str) -> Instant | None:
         row = self.sql.one("automation_expiry", id=automation_id)
         return None if row is None else row[0]
+
+    def pause_now(self, automation_id: str) -> tuple[Instant, str] | None:
+        """`(since, reason)` of the pause that is open."""
+        row = self.sql.one("pause_open_now", automation_id=automation_id)
+        return None if row is None else (row[0], row[1])
+
+    # -- files that are not taken -----------------------------------------------------------------------------------
+
+    def refuse_file(self, path: str, error: str, *, now: Instant) -> None:
+        """Name a definition file that no automation comes of."""
+        self.accept_file(path)  # of something else, perhaps
+        self.sql.run("quarantine_write", subject="file", key=path, error=error, now=now)
+
+    def accept_file(self, path: str) -> None:
+        """It is good by now, or gone."""
+        self.sql.run("quarantine_release", subject="file", key=path)
+
+    def refused_files(self) -> list[tuple[str, str]]:
+        """`(path, what is wrong)`."""
+        return [(r[0], r[1]) for r in self.sql.all("file_refused")]
 
     # -- triggers -------------------------------------------------------------------------------------------------
 

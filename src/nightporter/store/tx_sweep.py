@@ -76,9 +76,9 @@ class SweepTx(TxBase):
         """`(run, error)`: lost -> failed, a dead letter; `(run, seq, token, attempt)`."""
         return self.sql.each("run_abandon", rows, now=now)
 
-    def dismiss(self, run_ids: Collection[str], *, now: Instant) -> list[Row]:
+    def dismiss(self, run_ids: Collection[str], *, reason: str, now: Instant) -> list[Row]:
         """review -> failed, by a person; `(run, seq, token, attempt)`."""
-        return self.sql.each("run_dismiss", [(r,) for r in run_ids], now=now)
+        return self.sql.each("run_dismiss", [(r,) for r in run_ids], reason=reason, now=now)
 
     def children_of(self, worker: str) -> list[Row]:
         """`(run, token, host, process group, started)`."""

@@ -176,8 +176,7 @@ class Porter:
 
     def _put_definitions(self, tx: Tx) -> None:
         program = str(Path(sys.argv[0]).absolute())
-        for definition in self._definitions:
-            operations.define(tx, definition, truth="code", by="code", now=self.clock.now(), path=program)
+        operations.follow_program(tx, self._definitions, path=program, now=self.clock.now())
 
     @property
     def engine(self) -> Engine:

@@ -26,6 +26,19 @@ class Overlap(StrEnum):
     REPLACE = "replace"
 
 
+class Sleep(StrEnum):
+    """Why an automation sleeps, as it is written of its pause."""
+
+    PAUSED = "paused"
+    """A person or the desk stopped it, or nobody has accepted it yet."""
+    EXPIRED = "expired"
+    """It is past its expiry."""
+    CONFIGURATION = "configuration"
+    """Its definition cannot be read."""
+    VANISHED = "vanished"
+    """The file or the function that it was made by is gone; it wakes when that is back."""
+
+
 SourceOfTruth = Literal["file", "store", "code"]
 ScheduleKind = Literal["cron", "every", "at"]
 
@@ -194,8 +207,6 @@ class Policy:
     priority: int
     attempts: int
     runner: str
-    once: bool = False
-    """A one-shot: its automation is completed once it has an outcome."""
 
     def as_json(self) -> str:
         return json.dumps([getattr(self, name) for name in self.__slots__], separators=(",", ":"))
@@ -214,7 +225,6 @@ REPEATING_KINDS = frozenset({"clock"})
 def policy_of(definition: Definition, trigger: TriggerSpec) -> Policy:
     """The admission policy of one trigger of a definition."""
     default = Overlap.SKIP if trigger.kind in REPEATING_KINDS else Overlap.PARALLEL
-    clocks = [t for t in definition.triggers if t.kind == "clock" and t.enabled]
     return Policy(
         overlap=trigger.overlap or default,
         per_hour=definition.limits.per_hour,
@@ -224,5 +234,4 @@ def policy_of(definition: Definition, trigger: TriggerSpec) -> Policy:
         priority=definition.priority,
         attempts=definition.retry.attempts,
         runner=definition.target.kind,
-        once=len(clocks) == 1 and trigger.schedule is not None and trigger.schedule.kind == "at",
     )

@@ -73,8 +73,8 @@ def _together(tx: Tx, terms: Terms) -> Tally:
         if state not in set(RunState):
             continue
         allowed = _OUTCOMES.get(RunState(state), frozenset({None}))
-        if state == RunState.FAILED and reason == Reason.DISMISSED:
-            allowed = frozenset({None})  # a person closed it; nobody can say what it amounted to
+        if state == RunState.FAILED and reason in (Reason.DISMISSED, Reason.DELETED):
+            allowed = frozenset({None})  # a person closed it, or removed its automation; nobody can say what it was
         if outcome not in allowed:
             tally.add(f"{example}, one of {count}, is {state} with the outcome {outcome}", count)
         waits = {RunState.QUEUED: blocked is None or blocked in BLOCKED, RunState.HELD: blocked == "time"}

@@ -11,9 +11,9 @@ INSERT INTO automation_version (automation_id, version, definition, definition_h
 VALUES (:automation_id, :version, :definition, :definition_hash, :now, :by);
 
 -- name: automation_redefine
-UPDATE automation SET name = :name, owner = :owner, version = :version, definition_hash = :definition_hash,
-       truth = :truth, path = :path, concurrent = :concurrent, cooldown = :cooldown, expires = :expires,
-       updated_at = :now, error = ''
+UPDATE automation SET workspace = :workspace, name = :name, owner = :owner, version = :version,
+       definition_hash = :definition_hash, truth = :truth, path = :path, concurrent = :concurrent, cooldown = :cooldown,
+       expires = :expires, updated_at = :now, error = ''
 WHERE id = :id;
 
 -- name: automation_enable  proposed | paused | auto_paused | expired | completed -> active
@@ -26,16 +26,23 @@ UPDATE automation SET state = 'paused', state_reason = :reason, state_by = :by, 
 WHERE id = :id AND state IN ('active', 'auto_paused', 'config_error');
 
 -- name: automation_break  active | paused | auto_paused -> config_error
-UPDATE automation SET state_before = state, state = 'config_error', state_reason = :reason, state_by = 'desk',
-       state_at = :now, error = :error
+-- What it was before is kept whole, so that mending gives it back.
+UPDATE automation SET state_before = :before, state = 'config_error', state_reason = :reason, state_by = 'desk',
+       state_at = :now, state_until = NULL, error = :error, path = :path
 WHERE id = :id AND state IN ('active', 'paused', 'auto_paused');
 
 -- name: automation_break_again
-UPDATE automation SET error = :error, state_reason = :reason WHERE id = :id AND state = 'config_error';
+-- A broken one is broken otherwise; one that is proposed, expired or completed stays so, and shows the error.
+UPDATE automation SET error = :error, path = :path,
+       state_reason = CASE state WHEN 'config_error' THEN :reason ELSE state_reason END
+WHERE id = :id AND state NOT IN ('active', 'paused', 'auto_paused', 'removed');
 
 -- name: automation_mend  config_error -> active
 UPDATE automation SET state = 'active', state_reason = '', state_by = 'desk', state_at = :now, error = ''
 WHERE id = :id AND state = 'config_error';
+
+-- name: automation_forget_error
+UPDATE automation SET error = '' WHERE id = :id;
 
 -- name: automation_expire  active -> expired
 UPDATE automation SET state = 'expired', state_reason = 'its expiry date has passed', state_by = 'desk',
@@ -52,6 +59,11 @@ SELECT id, workspace, owner, name, state, state_reason, state_by, state_at, stat
        last_failure_at, errors_in_a_row
 FROM automation WHERE id = :id @lock(automation);
 
+-- name: automation_in_force
+-- The definition in force; not locked.
+SELECT v.definition FROM automation a
+JOIN automation_version v ON v.automation_id = a.id AND v.version = a.version WHERE a.id = :id;
+
 -- name: automation_find
 SELECT id FROM automation WHERE name = :name AND state <> 'removed' ORDER BY workspace, id;
 
@@ -65,7 +77,10 @@ SELECT id FROM automation WHERE workspace = :workspace AND name = :name AND stat
 SELECT id, name FROM automation WHERE truth = 'file' AND path = :path AND state <> 'removed' ORDER BY id;
 
 -- name: automation_of_file
-SELECT id, name, state, path, definition_hash, error FROM automation WHERE truth = 'file' AND state <> 'removed' ORDER BY id;
+SELECT id, name, state, path FROM automation WHERE truth = 'file' AND state <> 'removed' ORDER BY id;
+
+-- name: automation_of_program
+SELECT id, workspace, name, state FROM automation WHERE truth = 'code' AND path = :path AND state <> 'removed' ORDER BY id;
 
 -- name: automation_unpause_runs
 -- Queued runs that a pause held back.
@@ -77,6 +92,13 @@ SELECT id FROM run WHERE automation_id = :automation_id AND state IN ('queued', 
 -- name: run_running_of
 SELECT id FROM run WHERE automation_id = :automation_id AND state = 'running' ORDER BY id;
 
+-- name: run_review_of
+SELECT id FROM run WHERE automation_id = :automation_id AND state = 'review' ORDER BY id;
+
+-- name: run_version
+-- The version of its automation's definition that each run was admitted with.
+SELECT run.id, run.automation_id, run.version FROM @rows(id text) AS r JOIN run ON run.id = r.id;
+
 -- name: trigger_insert
 INSERT INTO trigger (id, automation_id, name, kind, enabled, policy, schedule, version, next_fire_at, tzdata, created_at)
 VALUES (:id, :automation_id, :name, :kind, :enabled, :policy, :schedule, :version, :next_fire_at, :tzdata, :now);
@@ -87,7 +109,8 @@ UPDATE trigger SET kind = :kind, enabled = :enabled, policy = :policy, removed_a
 WHERE id = :id;
 
 -- name: triggers_of
-SELECT id, name, kind, enabled, policy, schedule, version, next_fire_at, tzdata, created_at, removed_at, error
+SELECT id, name, kind, enabled, policy, schedule, version, next_fire_at, tzdata, created_at, removed_at, error,
+       last_fired_at
 FROM trigger WHERE automation_id = :automation_id ORDER BY id;
 
 -- name: definition_change_count
@@ -99,3 +122,10 @@ VALUES (:id, :now, :actor, :workspace, :automation_id, :verb, :version, :detail)
 
 -- name: automation_expiry
 SELECT expires FROM automation WHERE id = :id;
+
+-- name: pause_open_now
+SELECT paused_from, reason FROM pause WHERE automation_id = :automation_id AND paused_to IS NULL;
+
+-- name: file_refused
+-- Definition files that are not taken: the name of theirs belongs to another, for one.
+SELECT key, error FROM quarantine WHERE subject = 'file' ORDER BY key;

@@ -69,7 +69,7 @@ FROM @rows(id text, error text) AS r WHERE run.id = r.id AND run.state = 'lost'
 RETURNING run.id, run.seq, run.token, run.attempt;
 
 -- name: run_dismiss  review -> failed
-UPDATE run SET state = 'failed', seq = run.seq + 1, ended_at = :now, reason = 'dismissed'
+UPDATE run SET state = 'failed', seq = run.seq + 1, ended_at = :now, reason = :reason
 FROM @rows(id text) AS r WHERE run.id = r.id AND run.state = 'review'
 RETURNING run.id, run.seq, run.token, run.attempt;
 

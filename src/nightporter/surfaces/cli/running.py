@@ -52,8 +52,9 @@ def run(
         works = place.somebody_works()
         if not works and not dry_run:
             logs.configure("text", sys.stderr, level=logging.ERROR)
-            # Nobody else reads the files, so that what was just written would not be known.
-            DefinitionFiles(place.store, place.config, place.clock).load()
+            # Nobody else reads the files, so that what was just written would not be known. From here it may be
+            # another folder than the desk's: what is not in it is not gone.
+            DefinitionFiles(place.store, place.config, place.clock).load(whole=False)
         automation_id = place.read(lambda tx: resolve(tx, name))
         if (broken := place.read(lambda tx: _never_read(tx, automation_id))) is not None:
             place.out.answer(

@@ -17,7 +17,7 @@ CREATE TABLE automation (
     state_by TEXT NOT NULL DEFAULT '',
     state_at INTEGER NOT NULL,
     state_until INTEGER,                       -- a pause that ends by itself
-    state_before TEXT NOT NULL DEFAULT '',     -- where a mended definition returns to
+    state_before TEXT NOT NULL DEFAULT '',     -- JSON of what a broken one was: a mended one returns to it
     truth TEXT NOT NULL,                       -- file | store | code: where it may be edited
     path TEXT NOT NULL DEFAULT '',             -- of its file
     error TEXT NOT NULL DEFAULT '',            -- JSON of a definition that cannot be read
@@ -39,6 +39,7 @@ CREATE TABLE automation (
 CREATE UNIQUE INDEX automation_name ON automation (workspace, name) WHERE state <> 'removed';
 CREATE INDEX automation_called ON automation (name);
 CREATE INDEX automation_file ON automation (path) WHERE truth = 'file';
+CREATE INDEX automation_program ON automation (path) WHERE truth = 'code';
 CREATE INDEX automation_until ON automation (state_until) WHERE state_until IS NOT NULL;
 CREATE INDEX automation_expires ON automation (expires) WHERE expires IS NOT NULL;
 

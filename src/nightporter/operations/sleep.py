@@ -1,0 +1,143 @@
+"""Sleep: how an automation falls asleep and wakes, and what every change of one begins with.
+
+A span of sleep is a pause in the store, and one at most is open. Its slots are answered by one line for each trigger
+when it ends, or when the schedule changes in it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from nightporter.admission import admit
+from nightporter.clock import Instant
+from nightporter.errors import NotFound
+from nightporter.operations.arm import arm, owes, readable
+from nightporter.rules.schedule import count_between, next_due
+from nightporter.sources.clock import LATE_AT_ONCE, settle
+from nightporter.states import AutomationState
+from nightporter.store import Tx
+from nightporter.store.tx_automations import AutomationRow
+from nightporter.words import Reason, Settled, Sleep, TriggerId, Verdict, derived_id
+
+
+def taken(tx: Tx, automation_id: str, *, now: Instant) -> tuple[AutomationRow, Instant]:
+    """Lock an automation that is to be changed: its row, and the instant that the change is made at. Raises NotFound.
+
+    That is now, unless something was written of it later than the caller looked at the clock: a slot that was answered
+    while the caller waited for its turn must not be counted again.
+    """
+    row = tx.lock_automation(automation_id)
+    if row is None:
+        raise NotFound(f"no automation has the id {automation_id}", next="`nightporter list` shows what there is")
+    answered = [t.last_fired_at for t in tx.triggers(automation_id) if t.kind == "clock" and t.last_fired_at]
+    return row, Instant(max([now, row.state_at, row.updated_at, *answered]))
+
+
+def caught_up(tx: Tx, automation_id: str, *, now: Instant) -> tuple[AutomationRow, Instant]:
+    """The same, with nothing left that belongs before the change: a pause whose end has come is over, and every slot
+    up to then is answered."""
+    row, now = taken(tx, automation_id, now=now)
+    if is_over(row, now):
+        wake(tx, row, by="desk", now=now)
+    for trigger in tx.triggers(automation_id):
+        if trigger.next_fire_at is not None and trigger.next_fire_at <= now:
+            readable(tx, trigger, now=now)
+    settle(tx, automation_id, now=now)
+    row, _ = taken(tx, automation_id, now=now)
+    return row, now
+
+
+def is_over(row: AutomationRow, now: Instant) -> bool:
+    """Whether it is paused, and the end of that has come."""
+    return row.state == AutomationState.PAUSED and row.state_until is not None and row.state_until <= now
+
+
+def fall_asleep(tx: Tx, automation_id: str, why: Sleep, *, now: Instant) -> None:
+    """Disarm it, and open its pause; one that was open ends here, answered by its own reason."""
+    tx.disarm([t.id for t in tx.triggers(automation_id)])
+    end_pause(tx, automation_id, until=now, now=now)
+    tx.open_pause(automation_id, why, at=now)
+
+
+def wake(tx: Tx, row: AutomationRow, *, by: str, now: Instant) -> bool:
+    """Make it active: what it slept through is one line, its triggers are armed, its queued runs are let go. False
+    where it cannot be.
+
+    A pause with an end ends there, however much later that is noticed; the slots after it are the clock's to answer.
+    """
+    if not tx.enable(row.id, by=by, now=now):
+        return False
+    ended = now if row.state != AutomationState.PAUSED or row.state_until is None else min(now, row.state_until)
+    end_pause(tx, row.id, until=ended, now=now)
+    arm(tx, row.id, since=ended, now=now)
+    tx.unpause_runs(row.id)
+    log_change(tx, row.id, "enable", by, "", now)
+    return True
+
+
+def end_pause(tx: Tx, automation_id: str, *, until: Instant, now: Instant) -> Sleep | None:
+    """End the pause that is open, answering its slots up to `until` by one line for each trigger. Why it was, if one
+    was open."""
+    pause = tx.close_pause(automation_id, at=until)
+    if pause is None:
+        return None
+    paused_from, why = pause[0], Sleep(pause[1])
+    lines = []
+    for trigger in tx.triggers(automation_id):
+        schedule = readable(tx, trigger, now=now) if owes(trigger) else None
+        if schedule is None:
+            continue
+        since = Instant(max(paused_from, trigger.created_at))
+        first = next_due(schedule, since)
+        if first is None or first > until:
+            continue
+        count, exact = count_between(schedule, since, until, cap=LATE_AT_ONCE)
+        lines.append(Settled(
+            TriggerId(trigger.id), f"paused:{paused_from}", Verdict.COLLAPSED, _REASONS[why], first, until, count, exact
+        ))
+    admit(tx, lines, now=now)
+    return why
+
+
+_REASONS = {
+    Sleep.PAUSED: Reason.PAUSED, Sleep.VANISHED: Reason.PAUSED, Sleep.EXPIRED: Reason.EXPIRED,
+    Sleep.CONFIGURATION: Reason.CONFIGURATION,
+}
+
+
+# -- the pause that a broken definition was in before it broke -------------------------------------------------------
+
+
+class Paused(NamedTuple):
+    """A pause, as it was before the definition broke."""
+
+    by: str
+    reason: str
+    until: Instant | None
+
+
+def as_it_was(row: AutomationRow) -> str:
+    """The state of an automation that is about to break, as it is kept."""
+    return json.dumps({"state": row.state, "by": row.state_by, "reason": row.state_reason, "until": row.state_until})
+
+
+def paused_before(row: AutomationRow, now: Instant) -> Paused | None:
+    """The pause that a broken automation was in; None where it was in none, or that has come to its end."""
+    if not row.state_before:
+        return None
+    before = json.loads(row.state_before)
+    until = before["until"]
+    if before["state"] == AutomationState.ACTIVE or (until is not None and until <= now):
+        return None
+    return Paused(before["by"], before["reason"], until)
+
+
+def log_change(tx: Tx, automation_id: str, verb: str, by: str, detail: str, now: Instant) -> None:
+    """A line of the trail of who changed what."""
+    row = tx.lock_automation(automation_id)
+    assert row is not None
+    tx.write_change(
+        id=derived_id("chg", now, automation_id, str(tx.changes(automation_id))), now=now, actor=by,
+        workspace=row.workspace, automation_id=automation_id, verb=verb, version=row.version, detail=detail,
+    )
