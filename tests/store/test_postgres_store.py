@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -12,7 +15,7 @@ import pytest
 from nightporter.clock import Instant
 from nightporter.errors import BadInput, StoreError, StoreLocked, StoreRefused, StoreUnwritable
 from nightporter.store import Tx, open_store
-from nightporter.store.postgres import PostgresStore, translate
+from nightporter.store.postgres import PostgresStore, PostgresTransactions, translate
 
 NOW = Instant(1_774_598_400_000_000)
 
@@ -57,6 +60,83 @@ def test_a_write_that_was_cut_off_is_told_as_a_fault_and_left_nothing(ledger: Po
     assert not isinstance(refused.value, StoreRefused), "the store was ill, not what was to be written"
     ledger.write(lambda tx: tx.put_setting("c", "whole"))
     assert ledger.read(lambda tx: [tx.setting(key) for key in "abc"]) == [None, None, "whole"]
+
+
+Cut = Callable[[psycopg.Connection[Any]], None]
+
+
+def cut_off_at_its_commit(ledger: PostgresStore, cut: Cut) -> None:
+    """The next COMMIT of the writer gets no answer: the connection is lost while `cut` does with it what it does."""
+    transactions = ledger.writer._transactions
+    assert isinstance(transactions, PostgresTransactions)
+    connection = transactions._connection
+    execute = connection.execute
+
+    def without_answer(query: Any, *of: Any, **more: Any) -> Any:
+        if query != "COMMIT":
+            return execute(query, *of, **more)
+        cut(connection)
+        return execute("SELECT 1")  # and finds the connection lost
+
+    connection.execute = without_answer  # type: ignore[method-assign]
+
+
+def lose(connection: psycopg.Connection[Any]) -> None:
+    """The line is dead, as it is after the other end of a network went away; the server is not told."""
+    socket.socket(fileno=os.dup(connection.fileno())).shutdown(socket.SHUT_RDWR)
+
+
+def committed_and_lost(connection: psycopg.Connection[Any]) -> None:
+    connection.cursor().execute("COMMIT")
+    lose(connection)
+
+
+def test_a_commit_whose_answer_was_lost_is_told_as_what_it_was(ledger: PostgresStore) -> None:
+    def put(tx: Tx) -> str:
+        tx.put_setting("a", "1")
+        return "told"
+
+    cut_off_at_its_commit(ledger, committed_and_lost)
+    assert ledger.write(put) == "told"
+    assert ledger.read(lambda tx: tx.setting("a")) == "1"
+    ledger.write(lambda tx: tx.put_setting("a", "2"))
+
+
+def test_a_commit_that_never_arrived_is_told_as_a_fault_and_left_nothing(ledger: PostgresStore) -> None:
+    cut_off_at_its_commit(ledger, lose)
+    with pytest.raises(StoreError, match="cannot be reached"):
+        ledger.write(lambda tx: tx.put_setting("a", "1"))
+    assert ledger.read(lambda tx: tx.setting("a")) is None
+    ledger.write(lambda tx: tx.put_setting("a", "2"))
+
+
+def test_a_transaction_that_stands_in_the_server_after_its_line_was_lost_is_ended(ledger: PostgresStore) -> None:
+    kept: list[int] = []
+
+    def go_on_without_us(connection: psycopg.Connection[Any]) -> None:
+        kept.append(os.dup(connection.fileno()))  # the server sees a client that merely says nothing
+        with Path(os.devnull).open("r+b") as nothing:
+            os.dup2(nothing.fileno(), connection.fileno())
+
+    cut_off_at_its_commit(ledger, go_on_without_us)
+    with pytest.raises(StoreError, match="cannot be reached"):
+        ledger.write(lambda tx: tx.put_setting("a", "1"))
+    assert ledger.read(lambda tx: tx.setting("a")) is None
+    os.close(kept[0])
+
+
+def test_a_commit_of_which_nothing_can_be_learnt_says_so(ledger: PostgresStore) -> None:
+    cut_off_at_its_commit(ledger, committed_and_lost)
+    transactions = ledger.writer._transactions
+    assert isinstance(transactions, PostgresTransactions)
+    transactions._patience, transactions._url = 0.0, "postgresql://127.0.0.1:1/nowhere?connect_timeout=2"
+    with pytest.raises(StoreError, match="nobody knows whether it had"):
+        ledger.write(lambda tx: tx.put_setting("a", "1"))
+
+
+def test_a_look_that_wrote_nothing_loses_nothing_with_its_commit(ledger: PostgresStore) -> None:
+    cut_off_at_its_commit(ledger, lose)
+    assert ledger.write(lambda tx: tx.setting("schema_version")) == "1"
 
 
 def test_a_leader_whose_connection_was_cut_leads_no_longer_until_it_asks_again(ledger: PostgresStore) -> None:

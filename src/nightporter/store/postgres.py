@@ -70,8 +70,11 @@ class PostgresTransactions:
         self._url = url
         self._patience = patience
         self._connection = _connect(url)
+        self._number: str | None = None
+        """The server's number of the transaction under way, once something was written in it."""
 
     def begin(self) -> Tx:
+        self._number = None
         if self._connection.closed or self._connection.broken:
             self._connection = self._reconnect()
         try:
@@ -85,14 +88,50 @@ class PostgresTransactions:
         self._connection.execute("SAVEPOINT job")
 
     def release(self) -> None:
-        self._connection.execute("RELEASE job")
+        # The number comes with the answer, so that it costs no round trip; it is for a commit that gets none.
+        cursor = self._connection.execute("RELEASE job; SELECT pg_current_xact_id_if_assigned()::text")
+        cursor.nextset()
+        row = cursor.fetchone()
+        self._number = None if row is None else row[0]
 
     def rollback_to(self) -> None:
         self._connection.execute("ROLLBACK TO job")
         self._connection.execute("RELEASE job")
 
     def commit(self) -> None:
-        self._connection.execute("COMMIT")
+        """Raises StoreError when the server hung up and it cannot be learnt whether it had committed."""
+        try:
+            self._connection.execute("COMMIT")
+        except psycopg.OperationalError as error:
+            if not self._connection.broken or not self._was_committed(error):
+                raise
+
+    def _was_committed(self, error: psycopg.OperationalError) -> bool:
+        """Whether a transaction was committed whose COMMIT got no answer."""
+        if self._number is None:
+            return True  # nothing was written
+        lost = self._connection.info.backend_pid
+        until = time.monotonic() + self._patience
+        status: str | None = "in progress"
+        try:
+            while status == "in progress" and time.monotonic() < until:
+                if self._connection.broken:
+                    self._connection = self._reconnect()
+                # What still runs there has no one left to answer; it is ended, and only if it is that transaction.
+                status = self._connection.execute(
+                    "SELECT pg_xact_status(%(number)s::xid8), (SELECT count(pg_terminate_backend(pid, 1000)) "
+                    "FROM pg_stat_activity WHERE pid = %(pid)s AND backend_xid = %(number)s::xid8::xid)",
+                    {"number": self._number, "pid": lost},
+                ).fetchone()[0]  # type: ignore[index]  # it gives one row
+        except psycopg.Error as again:
+            status = str(again).strip()
+        if status in ("committed", "aborted"):
+            return status == "committed"
+        raise StoreError(
+            "the database hung up while it committed, and nobody knows whether it had",
+            why=f"{str(error).strip()}; asked for the transaction {self._number}: {status or 'too long ago'}",
+            next="look whether it was done before you do it again",
+        ) from error
 
     def rollback(self) -> None:
         with contextlib.suppress(psycopg.Error):  # a broken connection has no transaction left to end
