@@ -19,6 +19,7 @@ POINTS = {
     "boot-joined": "a new worker is written down, nothing recovered yet",
     "boot-recovered": "what the dead held is taken back, no slot answered yet",
     "boot-settled": "slots up to now are answered, nothing launched yet",
+    "name-looked-up": "a desk has seen whether an automation of that name is there, and has not made it yet",
     "due-read": "the due set is read",
     "slot-advanced": "slots are moved on, in a transaction that is open",
     "run-queued": "runs are queued, in the same open transaction",
@@ -213,6 +214,7 @@ def _around_the_transaction(passed: Passed) -> None:
 
         _after(Tx, name, did)
 
+    _after(Tx, "automation_named", lambda *_: passed("name-looked-up"))
     _after(Tx, "due", lambda found, _: passed("due-read") if found else None)
     inside("advance", "slot-advanced", "slots")
     inside("queue_runs", "run-queued")

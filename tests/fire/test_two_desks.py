@@ -15,6 +15,16 @@ SECOND = 1_000_000
 TAKE_OVER = 3.0
 
 
+def test_two_desks_that_start_at_once_make_each_automation_once(store_url: str, tmp_path: Path) -> None:
+    with a_world(tmp_path) as world, a_house(tmp_path, store_url, world) as house:
+        desks = [house.open("errands", fault="name-looked-up:1:slow") for _ in range(2)]
+        for desk in desks:
+            desk.ready()
+        assert house.ledger.rows("SELECT name FROM automation ORDER BY name") == [
+            ("long",), ("long-again",), ("one-by-one",), ("short",)
+        ]
+
+
 def test_a_standby_takes_over_from_a_leader_that_is_killed(store_url: str, tmp_path: Path) -> None:
     with a_world(tmp_path) as world, a_house(tmp_path, store_url, world) as house:
         leader, standby = house.open("crowd").ready(), house.open("crowd").ready()

@@ -44,6 +44,7 @@ def define(
     left, that was broken or that this renews acts again. Raises Conflict when the name belongs to an automation with
     another source of truth, and BadSchedule when a schedule cannot be enumerated.
     """
+    tx.lock_names()
     named = tx.automation_named(definition.name, workspace=definition.workspace)
     present = automation_id or (named[0] if named else None)
     if named and present != named[0]:
@@ -70,6 +71,7 @@ def break_file(
     """Show a definition file that cannot be read: its automation keeps the last good version and does not fire.
     A file that never was good gets a row of its own. Returns the automation's id. Raises Conflict when the name belongs
     to an automation that something else makes."""
+    tx.lock_names()
     text = json.dumps(error.as_json(), ensure_ascii=False)
     found = _broken_by(tx, path, name, workspace)
     if found is None:

@@ -14,6 +14,7 @@ from nightporter.words import Definition
 def follow_program(tx: Tx, definitions: Sequence[Definition], *, path: str, now: Instant) -> None:
     """Define all that the program defines; what the one at that path defined before and no longer does is paused until
     it does again. Raises as `define` does."""
+    tx.lock_names()
     before = tx.automations_of_program(path)
     tx.lock_automations([row[0] for row in before])
     wanted = {(d.workspace, d.name) for d in definitions}

@@ -71,6 +71,10 @@ class AutomationTx(TxBase):
         row = self.sql.one("automation_in_force", id=automation_id)
         return None if row is None else str(row[0])
 
+    def lock_names(self) -> None:
+        """Before a name is looked up to be given: wait for whoever else gives one. Comes before every other lock."""
+        self.sql.one("names_lock")
+
     def automation_named(self, name: str, *, workspace: str | None = None) -> list[str]:
         """Ids of the automations of that name; one a workspace at most."""
         if workspace is not None:

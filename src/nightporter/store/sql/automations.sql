@@ -70,6 +70,11 @@ SELECT id FROM automation WHERE name = :name AND state <> 'removed' ORDER BY wor
 -- name: automation_find_prefix
 SELECT id FROM automation WHERE (id LIKE :prefix OR name LIKE :prefix) AND state <> 'removed' ORDER BY name, id LIMIT 20;
 
+-- name: names_lock
+-- From here to the end of the transaction nobody else gives an automation a name. Nothing to do here: one writes at a
+-- time.
+SELECT 1;
+
 -- name: automation_by_name
 SELECT id FROM automation WHERE workspace = :workspace AND name = :name AND state <> 'removed';
 

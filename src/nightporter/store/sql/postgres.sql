@@ -14,6 +14,10 @@ SELECT NOT pg_try_advisory_xact_lock_shared(7110462209113003) OR EXISTS (SELECT 
        EXISTS (SELECT 1 FROM worker WHERE id = :worker AND ended_at IS NOT NULL),
        EXISTS (SELECT 1 FROM run WHERE blocked = 'time' AND run_after <= :now);
 
+-- name: names_lock
+-- Differs because two desks that start at once would both find that an automation is not there, and both make it.
+SELECT pg_advisory_xact_lock(7110462209113004);
+
 -- name: desk_stop
 -- Differs because it waits for the claims that are under way, see `claim_facts`.
 WITH alone AS MATERIALIZED (SELECT pg_advisory_xact_lock(7110462209113003))
