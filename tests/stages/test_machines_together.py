@@ -12,10 +12,10 @@ from datetime import timedelta
 from night import Night
 
 from nightporter.admission import admit
-from nightporter.clock import Kick, ManualClock
+from nightporter.clock import Instant, Kick, ManualClock
 from nightporter.sources.clock import ClockSource, settle
 from nightporter.states import ENDED, TRANSITIONS, RunState
-from nightporter.store import Store, open_store
+from nightporter.store import Store, Tx, open_store
 from nightporter.words import Destination, Ended, Ending, ErrorClass, Limits, Overlap, Receipt, Sent, TriggerSpec
 from words import a_clock_trigger, a_definition, a_firing, an_automation, rows
 
@@ -59,7 +59,7 @@ def a_turn(night: Night, source: ClockSource, chance: random.Random) -> None:
     night.store.write(lambda tx: admit(tx, [a_firing(a, trigger="hook") for a in automations[:3]], now=now))
     source.tick()
     claimed = night.claim(room=chance.randint(1, 8))
-    night.store.write(lambda tx: settle(tx, automations[0], now=now))
+    night.store.write(lambda tx: edit(tx, automations[0], now))
     if claimed and chance.random() < 0.3:
         night.store.write(
             lambda tx: tx.ask_to_cancel([(claimed[0].work.run_id, "cancelled_by", "ada")], now=now)
@@ -71,6 +71,12 @@ def a_turn(night: Night, source: ClockSource, chance: random.Random) -> None:
     sent = chance.choice([Sent(Receipt.DELIVERED, evidence="ok"), Sent(Receipt.TRANSIENT)])
     night.record(*[(one, sent) for one in night.take(room=4)])
     night.clock.advance(timedelta(milliseconds=200))
+
+
+def edit(tx: Tx, automation: str, now: Instant) -> None:
+    """What every edit begins with."""
+    tx.automation(automation)
+    settle(tx, automation, now=now)
 
 
 def together(work: Callable[[int], None]) -> list[BaseException]:
