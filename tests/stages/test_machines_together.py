@@ -75,7 +75,7 @@ def a_turn(night: Night, source: ClockSource, chance: random.Random) -> None:
 
 def edit(tx: Tx, automation: str, now: Instant) -> None:
     """What every edit begins with."""
-    tx.automation(automation)
+    tx.lock_automation(automation)
     settle(tx, automation, now=now)
 
 
