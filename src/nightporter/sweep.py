@@ -30,6 +30,9 @@ from nightporter.store.locks import is_free
 log = logs.get(__name__)
 
 PRUNE_CHUNK = 200
+PRUNE_CHUNKS = 20
+"""Transactions of one kind in one sweep."""
+LEDGER_AT_LEAST = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,25 +145,35 @@ def tidy(store: Store, state: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def prune(store: Store, *, keep_runs: timedelta, keep_ledger: timedelta, now: Instant) -> int:
-    """Delete what has passed its time, a few hundred rows a transaction; how many rows."""
+def prune(store: Store, *, keep_runs: timedelta, keep_ledger: timedelta, now: Instant) -> bool:
+    """Delete what has passed its time: a few hundred rows a transaction, and not many transactions, because a sweep
+    has other things to do. True when there is more to delete.
+
+    Ended runs, and messages that were read, go after `keep_runs`; lines, logs, dead letters and what nobody read after
+    `keep_ledger`: no sooner than the runs they are of, and 30 days at the least.
+    """
     before = Instant(now - micros(keep_runs))
-    old = Instant(now - micros(max(keep_ledger, timedelta(days=30))))
-    total = 0
-    while n := store.write(lambda tx: _prune_runs(tx, before, old)):
-        total += n
-    while n := store.write(lambda tx: _prune_ledger(tx, old)):
-        total += n
+    old = Instant(now - micros(max(keep_ledger, keep_runs, LEDGER_AT_LEAST)))
+
+    def runs(tx: Tx) -> int:
+        tx.put_setting("pruned_before", str(before))
+        # A dead letter stays as long as the ledger, so that a week away loses none.
+        return tx.prune_runs(before=before, dead_before=old, room=PRUNE_CHUNK)
+
+    def firings(tx: Tx) -> int:
+        tx.put_setting("ledger_pruned_before", str(old))
+        return tx.prune_firings(before=old, room=PRUNE_CHUNK)
+
+    steps: tuple[Callable[[Tx], int], ...] = (
+        runs, lambda tx: tx.prune_payloads(before=old, room=PRUNE_CHUNK), firings,
+        lambda tx: tx.prune_transitions(before=old, room=PRUNE_CHUNK),
+        lambda tx: tx.prune_inbox(read_before=before, before=old, room=PRUNE_CHUNK),
+    )
+    left = [_some_chunks(store, step) for step in steps]
     store.write(lambda tx: tx.prune_workers(before=before))
-    return total
+    return any(left)
 
 
-def _prune_runs(tx: Tx, before: Instant, dead_before: Instant) -> int:
-    tx.put_setting("pruned_before", str(before))
-    # A dead letter stays as long as the ledger, so that a week away loses none.
-    return tx.prune_runs(before=before, dead_before=dead_before, room=PRUNE_CHUNK)
-
-
-def _prune_ledger(tx: Tx, before: Instant) -> int:
-    tx.put_setting("ledger_pruned_before", str(before))
-    return tx.prune_ledger(before=before, room=PRUNE_CHUNK)
+def _some_chunks(store: Store, step: Callable[[Tx], int]) -> bool:
+    """True when the last of them was as full as the others."""
+    return all(store.write(step) >= PRUNE_CHUNK for _ in range(PRUNE_CHUNKS))

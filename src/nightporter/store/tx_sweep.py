@@ -112,14 +112,22 @@ class SweepTx(TxBase):
             self.sql.each(name, ids)
         return len(ids)
 
-    def prune_ledger(self, *, before: Instant, room: int) -> int:
-        """Delete lines, payloads and transitions whose run is gone; how many rows."""
-        stamp = f"{before // 1000:011x}"
-        return (
-            self.sql.run("prune_payloads", bound=f"fir_{stamp}", room=room)
-            + self.sql.run("prune_firings", bound=f"fir_{stamp}", room=room)
-            + self.sql.run("prune_transitions", bound=f"run_{stamp}", room=room)
-        )
+    def prune_payloads(self, *, before: Instant, room: int) -> int:
+        """Delete what ledger lines carried whose run is gone; how many."""
+        return self.sql.run("prune_payloads", bound=f"fir_{before // 1000:011x}", room=room)
+
+    def prune_firings(self, *, before: Instant, room: int) -> int:
+        """Delete ledger lines that arrived before the bound and whose run is gone; how many."""
+        return self.sql.run("prune_firings", bound=f"fir_{before // 1000:011x}", room=room)
+
+    def prune_transitions(self, *, before: Instant, room: int) -> int:
+        """Delete the logs of runs that are gone and to which nothing happened since; how many rows. `room`: logs."""
+        return self.sql.run("prune_transitions", bound=f"run_{before // 1000:011x}", before=before, room=room)
+
+    def prune_inbox(self, *, read_before: Instant, before: Instant, room: int) -> int:
+        """Delete messages that were read before the one bound, or written before the other; how many."""
+        read = self.sql.run("prune_read", before=read_before, room=room)
+        return read + self.sql.run("prune_unread", before=before, room=room - read)
 
     def prune_workers(self, *, before: Instant) -> int:
         return self.sql.run("prune_workers", before=before)

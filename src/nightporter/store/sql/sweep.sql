@@ -126,9 +126,11 @@ DELETE FROM delivery_try WHERE delivery_id IN (SELECT d.id FROM delivery d JOIN 
 DELETE FROM delivery WHERE run_id IN (SELECT r.id FROM @rows(id text) AS r);
 
 -- name: prune_transitions
--- Ledger lines and transitions stay longer than the runs they are of.
+-- A log goes whole, once its run is gone and the last of its lines has passed its time.
 DELETE FROM transition WHERE run_id IN (
-    SELECT t.run_id FROM transition t WHERE t.run_id < :bound AND NOT EXISTS (SELECT 1 FROM run WHERE run.id = t.run_id)
+    SELECT DISTINCT t.run_id FROM transition t WHERE t.run_id < :bound
+    AND NOT EXISTS (SELECT 1 FROM run WHERE run.id = t.run_id)
+    AND NOT EXISTS (SELECT 1 FROM transition l WHERE l.run_id = t.run_id AND l.at >= :before)
     LIMIT :room);
 
 -- name: prune_payloads
@@ -140,6 +142,19 @@ DELETE FROM firing_payload WHERE firing_id IN (
 -- name: prune_firings
 DELETE FROM firing WHERE id IN (
     SELECT f.id FROM firing f WHERE f.id < :bound AND NOT EXISTS (SELECT 1 FROM run WHERE run.id = f.run_id)
+    LIMIT :room);
+
+-- name: prune_read
+-- A message stays as long as the run it tells of: what waits for a person, or failed for good, was announced.
+DELETE FROM inbox WHERE id IN (
+    SELECT i.id FROM inbox i WHERE i.read_at < :before
+    AND NOT EXISTS (SELECT 1 FROM run WHERE run.id = i.run_id)
+    LIMIT :room);
+
+-- name: prune_unread
+DELETE FROM inbox WHERE id IN (
+    SELECT i.id FROM inbox i WHERE i.read_at IS NULL AND i.created_at < :before
+    AND NOT EXISTS (SELECT 1 FROM run WHERE run.id = i.run_id)
     LIMIT :room);
 
 -- name: prune_workers

@@ -273,6 +273,7 @@ CREATE TABLE inbox (
     read_at INTEGER
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX inbox_unread ON inbox (created_at) WHERE read_at IS NULL;
+CREATE INDEX inbox_read ON inbox (read_at) WHERE read_at IS NOT NULL;
 
 CREATE TABLE worker (
     id TEXT NOT NULL PRIMARY KEY,
