@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
 
-from acting import RUNNERS, a_worker, die
+from acting import RUNNERS, a_worker, after, die
 
 from nightporter import delivery, operations, sweep
 from nightporter.clock import HOUR, Instant, Kick, ManualClock
@@ -18,12 +18,14 @@ from nightporter.ledger.audit import Report, audit
 from nightporter.sources.clock import ClockSource
 from nightporter.states import AutomationState
 from nightporter.store import Store, Tx
+from nightporter.store.tx_automations import AutomationRow
 from nightporter.words import Answer, Definition, Ended, Reason, Receipt, RunId, Sent, TriggerSpec
 from words import a_clock_trigger, a_definition, rows
 
 EVERY_HOUR = a_clock_trigger("0 * * * *")
 SAID = Ended.ok("three things to know")
 _numbers = itertools.count(1)
+_WHEN = "coalesce(scheduled_for, slot_from, arrived_at)"
 
 
 class _Undo(Exception):
@@ -74,19 +76,43 @@ class Night:
 
     def define(self, name: str, *triggers: TriggerSpec, proposed: bool = False, **rest: Any) -> str:
         """An automation is written, or written again."""
-        definition: Definition = a_definition(name, triggers=triggers, **rest)
+        definition = self.written(name, *triggers, **rest)
         state = AutomationState.PROPOSED if proposed else AutomationState.ACTIVE
         return self.store.write(lambda tx: operations.define(
             tx, definition, truth="code", by="test", now=self.now, state=state)).automation_id
 
-    def pause(self, automation: str) -> None:
-        self.store.write(lambda tx: operations.pause(tx, automation, by="ann", reason="a holiday", now=self.now))
+    @staticmethod
+    def written(name: str, *triggers: TriggerSpec, **rest: Any) -> Definition:
+        """What somebody wrote."""
+        definition: Definition = a_definition(name, triggers=triggers, **rest)
+        return definition
+
+    def pause(self, automation: str, **lasting: float) -> None:
+        """It is paused, for that long or until somebody enables it."""
+        until = after(self.now, **lasting) if lasting else None
+        self.store.write(lambda tx: operations.pause(
+            tx, automation, by="ann", reason="a holiday", until=until, now=self.now))
 
     def enable(self, automation: str) -> None:
         self.store.write(lambda tx: operations.enable(tx, automation, by="ann", now=self.now))
 
     def remove(self, automation: str) -> None:
         self.store.write(lambda tx: operations.remove(tx, automation, by="ann", now=self.now))
+
+    def upkeep(self) -> int:
+        """What ends by itself, ends."""
+        return operations.upkeep(self.store, now=self.clock.now)
+
+    def row(self, automation: str) -> AutomationRow:
+        """It, as it stands in the store."""
+        row = self.store.write(lambda tx: tx.lock_automation(automation))
+        assert row is not None
+        return row
+
+    def lines(self, *columns: str, source: str = "clock") -> list[tuple[Any, ...]]:
+        """Columns of the ledger's lines, in their order: verdict and reason where nothing else is asked for."""
+        asked = ", ".join(columns or ("verdict", "reason"))
+        return self.sql(f"SELECT {asked} FROM firing WHERE source = ? ORDER BY {_WHEN}, id", source)
 
     # -- runs -----------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from nightporter import logs
 from nightporter.clock import Instant
 from nightporter.definitions.carrying import Checks
 from nightporter.definitions.front_matter import Format, place_at
@@ -23,6 +24,8 @@ from nightporter.definitions.triggers import as_name
 from nightporter.definitions.written import Place
 from nightporter.errors import BadDefinition, BadInput
 from nightporter.words import Definition
+
+log = logs.get(__name__)
 
 LARGEST: Final = 1_000_000
 """Bytes of one file."""
@@ -140,8 +143,8 @@ def look(
         definition = read(
             text, path=str(path), format=format, default_timezone=default_timezone, now=now, checks=checks
         )
-    except BadDefinition as error:
-        error.path = str(path)
+    except Exception as raised:
+        error = _as_definition_error(raised, path)
         if previous is not None and previous.was_good:
             return replace(previous, digest=digest, definition=None, error=error)
         seems = _NAME_LINE.search(text)
@@ -150,6 +153,15 @@ def look(
     seems = _NAME_LINE.search(text)
     place = place_at(text, seems.start()) if seems and seems[2] == definition.name else None
     return Found(path, digest, definition.name, definition.workspace, definition, was_good=True, named_at=place)
+
+
+def _as_definition_error(raised: Exception, path: Path) -> BadDefinition:
+    """What is wrong with a file. What nobody thought of is an error of that file too, and in the log as what it is."""
+    if isinstance(raised, BadDefinition):
+        raised.path = str(path)
+        return raised
+    log.error("definition.unreadable", path=str(path), error=str(raised), exc_info=raised)
+    return BadDefinition("the file cannot be read", why=f"{type(raised).__name__}: {raised}"[:500], path=str(path))
 
 
 def _content(path: Path) -> bytes | None:

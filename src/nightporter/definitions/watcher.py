@@ -73,10 +73,15 @@ class Watcher:
     def tick(self, monotonic: int, now: Instant) -> list[Change]:
         """What became different and has been quiet since, vanished files first. `monotonic` is in microseconds.
 
-        A folder that cannot be listed is one error of its own; what was known of its files stays.
+        A folder that cannot be listed, or is gone with the files that were in it, is one error of its own; what was
+        known of its files stays.
         """
         try:
             listed = {name: _stamp(f"{self.folder}/{name}") for name in definition_names(self.folder)}
+            if not listed and self._current and not self.folder.is_dir():
+                # Moved, or on a disk that is away: nobody took the files out one by one.
+                raise BadInput(f"the folder {str(self.folder)!r} is gone", why="its automations go on as they were",
+                               next="put it back; to be rid of them, put an empty one there")
         except BadInput as error:
             return self._troubled(error)
         changes = self._recovered()

@@ -9,9 +9,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NoReturn
+from typing import Any, Final, Literal, NoReturn
 
 from nightporter.errors import BadDefinition, BadInput
+
+LEAST: Final = -(2**63)
+MOST: Final = 2**63 - 1
+"""Whole numbers beyond these are kept by no database, and some have no JSON form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,18 +178,19 @@ def is_none(value: Value) -> bool:
 
 
 def number_of(value: Scalar) -> int | float:
-    """The number of a scalar that is one. Raises BadDefinition for those that JSON has no form for."""
+    """The number of a scalar that is one. Raises BadDefinition for those that JSON or a database has no form for."""
     text = value.text.replace("_", "").lower()
+    number: int | float
     try:
-        if text.lstrip("+-").startswith(("0x", "0o", "0b")):
-            return int(text, 0)
-        return int(text)
+        number = int(text, 0) if text.lstrip("+-").startswith(("0x", "0o", "0b")) else int(text)
     except ValueError:
-        pass
-    try:
-        number = float(text)
-    except ValueError:
-        raise bad(value.place, f"{_short(value.text)} is no number that can be kept") from None
+        try:
+            number = float(text)
+        except ValueError:
+            raise bad(value.place, f"{_short(value.text)} is no number that can be kept") from None
+    if isinstance(number, int) and not LEAST <= number <= MOST:
+        raise bad(value.place, f"the number {_short(value.text)} is too large", why=f"{MOST} is the largest",
+                  next="put it in quotes if it is a text")
     if number != number or number in (float("inf"), float("-inf")):
         raise bad(value.place, f"{_short(value.text)} is no number that can be kept")
     return number

@@ -11,12 +11,12 @@ from nightporter.ledger.explain import explain
 from nightporter.ledger.finding import resolve, resolve_firing, resolve_run
 from nightporter.ledger.home import Finding, Home
 from nightporter.ledger.pages import Page
-from nightporter.ledger.reads import automations, dead_letters, deliveries, firings, inbox, runs
+from nightporter.ledger.reads import automations, dead_letters, deliveries, firings, inbox, refused_files, runs
 from nightporter.ledger.status import Status, status
 from nightporter.ledger.why import Explanation
 
 __all__ = [
     "AutomationDetail", "Checkup", "Explanation", "Finding", "Home", "Page", "RunDetail", "Status", "automation_detail",
-    "automations", "dead_letters", "deliveries", "doctor", "explain", "firings", "inbox", "resolve", "resolve_firing",
-    "resolve_run", "run_detail", "runs", "status",
+    "automations", "dead_letters", "deliveries", "doctor", "explain", "firings", "inbox", "refused_files", "resolve",
+    "resolve_firing", "resolve_run", "run_detail", "runs", "status",
 ]

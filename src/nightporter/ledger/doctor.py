@@ -10,6 +10,7 @@ from typing import Any
 from nightporter.clock import MINUTE, SECOND, Instant
 from nightporter.ledger.home import Finding, Home, home_findings, program_findings
 from nightporter.ledger.moments import lasting, spoken
+from nightporter.ledger.reads import refused_files
 from nightporter.ledger.status import (
     WorkerLine,
     desk_looks,
@@ -117,6 +118,9 @@ def _definitions(tx: Tx, workers: tuple[WorkerLine, ...], now: Instant) -> Itera
             "config_error", "error", f"the definition of {name} has an error at {place}: {error.get('what')}",
             str(error.get("why") or ""), str(error.get("next") or "mend the file; it is read again by itself"), name,
         )
+    for file in refused_files(tx)[:NAMED]:
+        yield Finding("refused_file", "error", f"{file.path}:{file.line}:{file.column}: {file.what}", file.why,
+                      file.next or "mend the file; it is read again by itself", file.path)
     for subject, key, error_text, _ in tx.read_quarantine(NAMED):
         yield Finding("quarantined", "error", f"{subject} {key} cannot be read and was taken out of the loop",
                       error_text, "mend its definition: saving it again puts it back", key)

@@ -5,6 +5,10 @@ Newest first, except for automations, which come by name. A page says where the 
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
+from typing import Any
+
 from nightporter.clock import Instant
 from nightporter.errors import BadInput
 from nightporter.ledger.lines import (
@@ -20,7 +24,7 @@ from nightporter.ledger.lines import (
     run_line,
     trigger_line,
 )
-from nightporter.ledger.pages import Page, cursor_at, page, place_of, room
+from nightporter.ledger.pages import Page, cursor_at, page, place_of, plain, room
 from nightporter.states import DeliveryState, RunState
 from nightporter.store import Tx
 from nightporter.store.sql_port import Row
@@ -44,6 +48,29 @@ def automation(tx: Tx, automation_id: str) -> AutomationLine | None:
     """One automation's line, removed or not; None when there is no such id."""
     row = tx.read_automation(automation_id)
     return None if row is None else _with_triggers(tx, [row])[0]
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedFile:
+    """A definition file that no automation comes of, and why."""
+
+    path: str
+    line: int
+    column: int
+    what: str
+    why: str
+    next: str
+
+    def as_json(self) -> dict[str, Any]:
+        return plain(self)
+
+
+def refused_files(tx: Tx) -> tuple[RefusedFile, ...]:
+    """The files whose automation is another's by name, and others that cannot be taken; by path."""
+    return tuple(
+        RefusedFile(path, *(error[key] for key in ("line", "column", "what", "why", "next")))
+        for path, error in ((path, json.loads(text)) for path, text in tx.refused_files())
+    )
 
 
 def _with_triggers(tx: Tx, rows: list[Row]) -> list[AutomationLine]:

@@ -43,7 +43,7 @@ from nightporter.rules.durations import format_duration
 from nightporter.rules.schedule import parse
 from nightporter.runners.context import Run
 from nightporter.store import Tx
-from nightporter.words import Answer, Definition, Firing, Overlap, Target, TriggerId, TriggerSpec
+from nightporter.words import Answer, Definition, Firing, Overlap, Reason, Target, TriggerId, TriggerSpec
 
 __all__ = ["Porter", "Run", "When", "at", "cron", "every"]
 
@@ -155,6 +155,7 @@ class Porter:
         engine = Engine(self.config, self.clock, functions=self.functions, watch_files=watch_files)
         async with engine.running():
             self._engine = engine
+            self._triggers.clear()  # of an earlier time: what had a name then may be another by now
             try:
                 await engine.write(self._put_definitions)
                 yield self
@@ -196,10 +197,13 @@ class Porter:
         BadInput.
         """
         drawn = f"{self._process}{next(self._drawn):x}"
-        return await self.engine.fire(Firing(
+        answer = await self.engine.fire(Firing(
             await self._trigger_id(name, trigger), external_id or drawn, text=text, drawn=external_id is None,
             payload=None if payload is None else operations.as_payload(payload), sender="code",
         ))
+        if answer.reason is Reason.DELETED:
+            self._triggers.pop((name, trigger), None)  # another may have that name from now on
+        return answer
 
     async def run(self, name: str, *, payload: Any = None) -> Answer:
         """Run now, as a person would: passes pause, overlap, cooldown and ceilings, and uses none of them."""

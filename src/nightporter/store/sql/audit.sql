@@ -458,7 +458,7 @@ WHERE t.from_state = 'running' AND t.to_state = 'queued' AND t.reason IS DISTINC
 GROUP BY r.automation_id, r.version, t.error_class;
 
 -- name: audit_dead_letters
--- What failed for good and was not dismissed by a person is a dead letter, announced; nothing else is.
+-- What failed for good, and was not dismissed by a person or with its automation, is a dead letter, announced; nothing else is.
 SELECT q.*, count(*) OVER () FROM (
     SELECT r.id, r.state, CASE WHEN r.state NOT IN ('failed', 'timed_out') THEN 'is one, and did not fail'
                                WHEN r.dead_at IS NULL THEN 'is none' ELSE 'was not announced' END AS what
@@ -466,7 +466,8 @@ SELECT q.*, count(*) OVER () FROM (
     LEFT JOIN (SELECT DISTINCT run_id FROM inbox WHERE kind = 'dead_letter') AS n ON n.run_id = r.id
     WHERE (r.dead_at IS NOT NULL AND (r.state NOT IN ('failed', 'timed_out')
                                       OR (n.run_id IS NULL AND r.dead_at >= :ledger_pruned_before)))
-       OR (r.dead_at IS NULL AND r.state IN ('failed', 'timed_out') AND r.reason IS DISTINCT FROM 'dismissed')
+       OR (r.dead_at IS NULL AND r.state IN ('failed', 'timed_out')
+           AND coalesce(r.reason, '') NOT IN ('dismissed', 'deleted'))
 ) AS q ORDER BY 1 LIMIT 10;
 
 -- name: audit_backoff

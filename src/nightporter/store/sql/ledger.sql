@@ -302,11 +302,11 @@ SELECT count(*), min(next_fire_at) FROM trigger WHERE next_fire_at IS NOT NULL;
 SELECT count(*), min(next_fire_at) FROM trigger WHERE next_fire_at IS NOT NULL AND next_fire_at < :before;
 
 -- name: read_quarantine
-SELECT subject, key, error, at FROM quarantine ORDER BY at, subject, key LIMIT :room;
+SELECT subject, key, error, at FROM quarantine WHERE subject <> 'file' ORDER BY at, subject, key LIMIT :room;
 
 -- name: read_broken
 -- Automations whose definition cannot be read.
-SELECT id, name, path, error, state_at FROM automation WHERE state <> 'removed' AND state = 'config_error'
+SELECT id, name, path, error, state_at FROM automation WHERE state <> 'removed' AND error <> ''
 ORDER BY workspace, name LIMIT :room;
 
 -- name: read_queued_long

@@ -73,7 +73,9 @@ def add(
             definition = _from_words(words, name, place, now)
         if not place.out.as_json:
             _preview(place, definition, now)
-        made = place.change(lambda tx: _define(tx, definition, paused, reason, replace, now), dry_run=dry_run)
+        made = place.change(
+            lambda tx: _define(tx, definition, paused, reason, replace, place.clock.now()), dry_run=dry_run
+        )
         if place.out.as_json:
             place.out.json({**made.as_json(), "dry_run": dry_run})
         else:

@@ -12,8 +12,8 @@ from nightporter import operations
 from nightporter.clock import Instant, micros
 from nightporter.definitions import scan
 from nightporter.engine.places import definitions_of
-from nightporter.errors import BadInput, BadSchedule, Conflict
-from nightporter.ledger import AutomationDetail, automation_detail, automations, resolve
+from nightporter.errors import BadInput, BadSchedule
+from nightporter.ledger import AutomationDetail, automation_detail, automations, refused_files, resolve
 from nightporter.ledger.lines import AutomationLine
 from nightporter.ledger.moments import asked_moment, lasting, spoken
 from nightporter.rules.durations import parse_duration
@@ -29,9 +29,9 @@ def list_(
 ) -> None:
     """All automations with their state and why, their schedule, next fire and last outcome."""
     with opened(common) as place:
-        found = place.read(lambda tx: automations(tx, cursor=cursor, limit=limit))
+        found, refused = place.read(lambda tx: (automations(tx, cursor=cursor, limit=limit), refused_files(tx)))
         if place.out.as_json:
-            place.out.json(found.as_json())
+            place.out.json({**found.as_json(), "refused_files": [file.as_json() for file in refused]})
             return
         place.out.table(
             ("state", "name", "when", "next", "last", "queued", "running", "why"),
@@ -40,7 +40,10 @@ def list_(
         )
         if found.next_cursor:
             place.out.note(f"more: nightporter list --cursor {found.next_cursor}")
-        _mention_unread_files(place)
+        for file in refused:
+            why = f": {file.why}" if file.why else ""
+            place.out.note(f"not taken: {file.path}:{file.line}:{file.column}: {file.what}{why}")
+        _mention_unread_files(place, {file.path for file in refused})
 
 
 def _row(line: AutomationLine) -> tuple[str, ...]:
@@ -61,8 +64,8 @@ def _row(line: AutomationLine) -> tuple[str, ...]:
     )
 
 
-def _mention_unread_files(place: Place) -> None:
-    """Say which definition files no desk has read yet: they are not in the list."""
+def _mention_unread_files(place: Place, refused: set[str]) -> None:
+    """Say which definition files no desk has read yet: they are neither in the list nor refused."""
     if place.somebody_works():
         return
     try:
@@ -70,7 +73,7 @@ def _mention_unread_files(place: Place) -> None:
     except BadInput as error:
         place.out.note(error.what)
         return
-    known = {row[3] for row in place.read(lambda tx: tx.automations_of_files())}
+    known = refused | {row[3] for row in place.read(lambda tx: tx.automations_of_files())}
     new = [file.path.name for file in files if str(file.path) not in known]
     if new:
         place.out.note(f"not loaded yet, because no desk is running: {', '.join(new)} (nightporter up, or tick)")
@@ -167,23 +170,14 @@ def remove(
 ) -> None:
     """Take an automation out of the lists: what waits is cancelled, what runs is ended, its history stays."""
 
-    def take(tx: Tx, automation_id: str, now: Instant) -> None:
-        row = tx.read_automation(automation_id)
-        # A desk would read the file again and make the automation anew.
-        if row is not None and row[9] == "file" and Path(row[10]).exists():
-            raise Conflict(f"{row[3]} is made by a file", why=f"{row[10]} would bring it back",
-                           next="remove the file; nightporter disable only pauses it")
-        operations.remove(tx, automation_id, by=person(), reason=reason, now=now)
-
-    _change(name, take, dry_run, common)
+    _change(name, lambda tx, id, now: operations.remove(tx, id, by=person(), reason=reason, now=now), dry_run, common)
 
 
 def _change(name: str, act: Callable[[Tx, str, Instant], None], dry_run: bool, common: Common) -> None:
     """Do something to an automation, and show what it is then."""
     with opened(common) as place:
-        now = place.clock.now()
-
         def work(tx: Tx) -> AutomationDetail:
+            now = place.clock.now()  # when it has its turn: the clock may have answered slots while it waited
             automation_id = resolve(tx, name)
             act(tx, automation_id, now)
             return automation_detail(tx, automation_id, now=now)

@@ -141,7 +141,8 @@ def _refuse_network(config: Config) -> None:
 
 def tick(*, common: Common = USUAL) -> None:
     """One pass: load the definition files, answer what is due, run and deliver what can be, and leave. For machines
-    that have a cron already; it may run beside a desk."""
+    that have a cron already; it may run beside a desk. Call it every two minutes or more often: a slot that nobody
+    answered for longer than that counts as missed, and is not run."""
     config = common.settings()
     _refuse_network(config)
     logs.configure("json" if common.as_json else "text", sys.stderr, level=logging.WARNING)
@@ -181,7 +182,7 @@ def stop(
     if lift and reason:
         raise BadInput("--reason belongs to a stop", next="leave one of --lift and --reason out")
     with opened(common) as place:
-        now, by = place.clock.now(), person()
+        by = person()
         if lift:
             place.change(operations.lift, dry_run=dry_run)
             _said(place, False, 0, dry_run)
@@ -190,7 +191,9 @@ def stop(
         if before is not None:
             raise Conflict("the desk is stopped already", why=f"{before.by} stopped it. {before.reason}".rstrip(". "),
                            next="nightporter stop --lift ends it")
-        ended = place.change(lambda tx: operations.stop(tx, by=by, reason=reason, now=now), dry_run=dry_run)
+        ended = place.change(
+            lambda tx: operations.stop(tx, by=by, reason=reason, now=place.clock.now()), dry_run=dry_run
+        )
         _said(place, True, ended, dry_run)
 
 

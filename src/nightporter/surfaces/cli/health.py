@@ -91,7 +91,7 @@ def doctor(*, common: Common = USUAL) -> int:
 
 def _files(config: Config, now: Instant, found: Checkup) -> list[Finding]:
     """Definition files with errors that no desk has read yet."""
-    known = {finding.subject for finding in found.findings if finding.code == "config_error"}
+    known = {finding.subject for finding in found.findings if finding.code in ("config_error", "refused_file")}
     try:
         files = scan(definitions_of(config), default_timezone=config.timezone, now=now)
     except BadInput as error:
@@ -99,7 +99,7 @@ def _files(config: Config, now: Instant, found: Checkup) -> list[Finding]:
     return [
         Finding("config_error", "error", f"{file.path}:{file.error.line}:{file.error.column}: {file.error.what}",
                 file.error.why, file.error.next, str(file.path))
-        for file in files if file.error is not None and file.name not in known
+        for file in files if file.error is not None and not {file.name, str(file.path)} & known
     ]
 
 

@@ -39,8 +39,7 @@ def inbox(
             if found.next_cursor:
                 place.out.note(f"more: --cursor {found.next_cursor}")
         if mark_read and found.items:
-            now = place.clock.now()
-            place.change(lambda tx: tx.mark_read([m.id for m in found.items], now=now))
+            place.change(lambda tx: tx.mark_read([m.id for m in found.items], now=place.clock.now()))
 
 
 def firings(

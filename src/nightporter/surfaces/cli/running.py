@@ -108,8 +108,7 @@ def deliver(
             raise Conflict(f"nothing of {run_id} can be sent again",
                            why="only what was given up, is unknown or unverified can be",
                            next=f"nightporter explain {run_id}")
-        now = place.clock.now()
-        place.change(lambda tx: _resend(tx, chosen, now), dry_run=dry_run)
+        place.change(lambda tx: _resend(tx, chosen, place.clock.now()), dry_run=dry_run)
         works = place.somebody_works()
         if not dry_run and not works:
             asyncio.run(_work_here(place, RunId(run_id)))

@@ -137,10 +137,10 @@ def cancel(run: Run, *, dry_run: DryRun = False, common: Common = USUAL) -> None
     """End a run: one that waits ends at once, one that runs is ended by its worker, its processes with it."""
     with opened(common) as place:
         run_id = place.read(lambda tx: resolve_run(tx, run))
-        by, now = person(), place.clock.now()
+        by = person()
 
         def end(tx: Tx) -> tuple[int, int]:
-            done = operations.cancel_runs(tx, [run_id], reason=Reason.CANCELLED_BY, by=by, now=now)
+            done = operations.cancel_runs(tx, [run_id], reason=Reason.CANCELLED_BY, by=by, now=place.clock.now())
             if done == (0, 0):
                 row = run_line(tx.read_run(run_id) or ())
                 asked = row.state == "running" and row.cancel_at is not None
@@ -160,8 +160,8 @@ def review(
     """Decide about a run that may have acted and did not end: `retry` runs it again, `dismiss` closes it."""
     with opened(common) as place:
         run_id = place.read(lambda tx: resolve_run(tx, run))
-        by, now = person(), place.clock.now()
-        place.change(lambda tx: operations.review(tx, run_id, decision, by=by, now=now), dry_run=dry_run)
+        by = person()
+        place.change(lambda tx: operations.review(tx, run_id, decision, by=by, now=place.clock.now()), dry_run=dry_run)
         after = {"retry": "queued again", "dismiss": "closed"}[decision]
         place.out.answer({"run_id": run_id, "decision": decision, "dry_run": dry_run},
                          f"{run_id} {'would be' if dry_run else 'is'} {after}")
