@@ -34,7 +34,7 @@ class Shelf:
 
     def spoil(self, name: str) -> None:
         """Somebody saves half of it."""
-        self.write(f"{name}.yaml", f"name: {name}\nwhen: ever\n")
+        self.write(f"{name}.yaml", f"name: {name}\ntarget: {{noop: }}\nwhen: ever\n")
 
     def read(self, *, whole: bool = True) -> list[tuple[str, str]]:
         """What a look at all of it changed: `(name, change)`."""
