@@ -74,9 +74,14 @@ def a_turn(night: Night, source: ClockSource, chance: random.Random) -> None:
 
 
 def edit(tx: Tx, automation: str, now: Instant) -> None:
-    """What every edit begins with."""
+    """What every edit does: the automation first, then what its slots owe, then its triggers."""
     tx.lock_automation(automation)
     settle(tx, automation, now=now)
+    for trigger in tx.triggers(automation):
+        tx.redefine_trigger(
+            id=trigger.id, kind=trigger.kind, enabled=int(trigger.enabled), policy=trigger.policy, removed_at=None,
+            error="",
+        )
 
 
 def together(work: Callable[[int], None]) -> list[BaseException]:
