@@ -66,7 +66,7 @@ def vanish(tx: Tx, automation_id: str, *, reason: str, now: Instant) -> bool:
     removed.
     """
     row, now = caught_up(tx, automation_id, now=now)
-    if row.state == AutomationState.CONFIG_ERROR and not row.definition_hash:
+    if not row.definition_hash:
         remove(tx, automation_id, by="desk", reason=reason, now=now)
         return True
     if row.error:
