@@ -146,6 +146,9 @@ from nightporter.errors import BadDefinition, NotYet
         ("deliver: [{lamp: {colour: wrong}}]", (2, 19), "`colour` cannot be that"),
         ("deliver: [{lamp: , colour: .inf}]", (2, 28), "is no number that can be kept"),
         ("deliver: [{lamp: , colour: " + "9" * 5000 + "}]", (2, 28), "is no number that can be kept"),
+        ("deliver: [{lamp: , colour: 0x" + "f" * 5000 + "}]", (2, 28), "is too large"),
+        ("deliver: [{lamp: , colour: 9223372036854775808}]", (2, 28), "the number 9223372036854775808 is too large"),
+        ("deliver: [{lamp: , colour: -9223372036854775809}]", (2, 28), "is too large"),
     ],
 )
 def test_a_mistake_is_refused_where_it_stands(written: str, where: tuple[int, int], says: str) -> None:

@@ -233,13 +233,20 @@ def test_a_folder_that_cannot_be_listed_is_one_error_and_nothing_vanishes(tmp_pa
     assert night.after(1000) == []
 
 
-def test_a_folder_that_is_gone_has_lost_its_files(tmp_path: Path) -> None:
+def test_a_folder_that_is_gone_is_one_error_and_its_files_are_looked_for_when_it_is_back(tmp_path: Path) -> None:
     folder = tmp_path / "automations"
     folder.mkdir()
     night = Night(folder)
     night.write("a.md", GOOD)
     night.quietly()
     folder.rename(tmp_path / "away")
-    assert night.quietly() == [("vanished", "a.md", "a")]
+    [change] = night.after(100)
+    assert (change.kind, change.path, change.error is not None and change.error.why) == (
+        "error", folder, "its automations go on as they were"
+    )
+    assert night.after(1000) == []
+    (tmp_path / "away" / "a.md").unlink()
     (tmp_path / "away").rename(folder)
-    assert night.quietly() == [("changed", "a.md", "a")]
+    [change] = night.after(100)
+    assert (change.kind, change.path) == ("vanished", folder)
+    assert night.quietly() == [("vanished", "a.md", "a")]

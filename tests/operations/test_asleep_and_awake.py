@@ -153,7 +153,9 @@ def test_a_pause_that_ends_beyond_the_expiry_ends_in_expiry_and_stops_no_other(n
     assert night.found() == {}
 
 
-def test_the_trouble_of_one_automation_is_its_own(night: Night) -> None:
+def test_the_trouble_of_one_automation_is_its_own_and_is_told(
+    night: Night, caplog: pytest.LogCaptureFixture
+) -> None:
     bad, good = night.define("a", EVERY_HOUR), night.define("b", EVERY_HOUR)
     for each in (bad, good):
         night.pause(each, hours=1)
@@ -161,6 +163,8 @@ def test_the_trouble_of_one_automation_is_its_own(night: Night) -> None:
     night.pass_time(hours=2)
     assert night.upkeep() == 1
     assert [night.row(each).state for each in (bad, good)] == ["paused", "active"]
+    [told] = caplog.records
+    assert ("upkeep.failed" in told.getMessage(), bad in told.getMessage()) == (True, True)
 
 
 def test_an_ill_store_is_nobodys_trouble_and_is_told(night: Night, store_url: str) -> None:

@@ -141,6 +141,44 @@ def test_a_broken_file_is_in_the_list_and_in_doctor_with_its_place(shell: Shell)
     assert shell("doctor").out.startswith("Nothing to do. Looked at: store, clock,")
 
 
+def test_a_file_that_is_not_taken_is_in_the_list_and_in_doctor_once(shell: Shell) -> None:
+    shell("add", "manual", "x", "--name", "tea")
+    path = shell.write("tea.md", "---\nname: tea\n---\nTea.\n")
+    other = shell.write("z.md", "---\nname: brief\n---\nBrief.\n")
+    same = shell.write("zz.md", "---\nname: brief\n---\nBrief.\n")
+    shell("tick")
+    listed = shell("list")
+    assert f"not taken: {path}:0:0: automation tea cannot be changed from here" in listed.err
+    assert f"not taken: {same}:2:1: the name `brief` is taken: z.md has it" in listed.err
+    assert "not loaded yet" not in listed.err
+    assert [file["path"] for file in shell("list", "--json").json["refused_files"]] == [str(path), str(same)]
+    found = shell("doctor", "--json").json["items"]
+    assert [(f["code"], f["subject"]) for f in found] == [("refused_file", str(path)), ("refused_file", str(same))]
+    path.unlink()
+    other.unlink()
+    shell("tick")
+    assert shell("list", "--json").json["refused_files"] == []
+    assert shell("doctor").code == 0
+
+
+def test_running_by_hand_from_elsewhere_pauses_nothing(shell: Shell, tmp_path: Path) -> None:
+    shell.write("tea.md", "---\nname: tea\n---\nTea.\n")
+    shell("tick")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "milk.md").write_text("---\nname: milk\n---\nMilk.\n")
+    (shell.definitions / "tea.md").unlink()
+    assert shell("run", "tea", "--config", str(elsewhere)).code == 0
+    assert shell("run", "tea").code == 0
+    assert [(i["name"], i["state"]) for i in shell("list", "--json").json["items"]] == [
+        ("milk", "active"), ("tea", "active")
+    ]
+    shell("tick")
+    assert {i["name"]: i["state_reason"] for i in shell("list", "--json").json["items"]} == {
+        "milk": "", "tea": "its definition file is gone"
+    }
+
+
 def test_names_that_fit_several_or_none_are_code_three(shell: Shell) -> None:
     for name in ("brief-am", "brief-pm"):
         shell("add", "manual", "x", "--name", name)
