@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -405,6 +406,18 @@ def test_settling_before_a_slot_moves_nothing(store: Store, clock: ManualClock) 
     brief = cron(store, clock)
     store.write(lambda tx: settle(tx, brief, now=clock.now()))
     assert armed_at(store, brief) == at(2026, 3, 27, 9)
+
+
+def test_settling_puts_a_trigger_aside_that_cannot_be_read_and_answers_the_others(
+    store: Store, clock: ManualClock
+) -> None:
+    daily = a_clock_trigger()
+    brief = an_automation(store, now=clock.now(), triggers=[daily, replace(daily, name="spare")], limits=FREE)
+    rows(store, "UPDATE trigger SET schedule = '{' WHERE id = ?", trigger_of(brief, "spare"))
+    clock.advance(timedelta(hours=1))
+    store.write(lambda tx: settle(tx, brief, now=clock.now()))
+    assert [verdict for verdict, *_ in lines(store)] == ["admitted"]
+    assert rows(store, "SELECT key FROM quarantine") == [(trigger_of(brief, "spare"),)]
 
 
 # -- another release of the zone data ---------------------------------------------------------------------------------

@@ -117,7 +117,11 @@ def settle(tx: Tx, automation_id: str, *, now: Instant) -> None:
             trigger.id, automation_id, trigger.schedule, trigger.version, trigger.next_fire_at, trigger.policy,
             trigger.tzdata,
         )
-        plans.append(plan(armed, schedule_from(trigger.schedule), now))
+        try:
+            plans.append(plan(armed, schedule_from(trigger.schedule), now))
+        except Exception as error:  # as in a tick: whoever pauses or mends it must get past it
+            log.error("clock.unreadable_trigger", trigger=trigger.id, error=str(error))
+            tx.quarantine_trigger(trigger.id, str(error), now=now)
     answer(tx, plans, now=now)
 
 
