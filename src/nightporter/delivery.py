@@ -207,18 +207,18 @@ def body_of(row: tuple[Any, ...], automation: str) -> dict[str, Any]:
 def _taken(tx: Tx, row: tuple[Any, ...], result: tuple[Any, ...] | None) -> Taken:
     (delivery, run, kind, lane, destination, event, tries, token, best_effort, workspace, automation_id,
      tries_before) = row
-    name, config, body, error, ended_at = "", {}, {}, "", Instant(0)
+    name, zone, config, body, error, ended_at = "", "UTC", {}, {}, "", Instant(0)
     try:
         if result is None:
             raise ValueError(f"run {run} is not in the store")
         definition = Definition.from_json(tx.definition(automation_id, result[2])[1])
-        name = definition.name  # as it was called then: a rename between two tries must not change the body
+        name, zone = definition.name, definition.timezone  # as it was then: a rename must not change the body of a try
         config = dict(next(d.config for d in definition.deliver if d.name == destination))
         body, ended_at = body_of(result, name), result[12]
     except Exception as unreadable:  # one bad row is this delivery's failure and nobody else's
         error = f"what it should carry cannot be read: {unreadable}"
     parcel = Parcel(
-        DeliveryId(delivery), event, RunId(run), name, workspace, config, body, Instant(ended_at), tries
+        DeliveryId(delivery), event, RunId(run), name, workspace, config, body, Instant(ended_at), tries, zone
     )
     return Taken(parcel, kind, lane, token, tries - tries_before, bool(best_effort), automation_id, error)
 

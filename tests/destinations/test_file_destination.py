@@ -29,6 +29,13 @@ async def test_every_field_is_filled_from_the_end_of_the_run(tmp_path: Path) -> 
     assert (tmp_path / "morning-brief" / "2026-03-27_090000_run_0123.txt").exists()
 
 
+async def test_dates_and_times_are_those_of_the_automations_zone(tmp_path: Path) -> None:
+    destination = FileDestination(tmp_path)
+    await destination.send(parcel(check("{{date}}T{{time}}.md"), timezone="Pacific/Auckland"))
+    await destination.send(parcel(check("gone-{{time}}.md"), timezone="Mars/Olympus"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["2026-03-27T220000.md", "gone-090000.md"]
+
+
 async def test_without_a_path_each_run_has_a_file_of_its_own(tmp_path: Path) -> None:
     await FileDestination(tmp_path).send(parcel(check(None)))
     assert (tmp_path / "morning-brief" / "2026-03-27-090000-run_0123.md").exists()
@@ -67,7 +74,7 @@ async def test_a_path_out_of_the_outputs_folder_is_refused(tmp_path: Path, path:
     outputs = tmp_path / "outputs"
     outputs.mkdir()
     (outputs / "link").symlink_to(tmp_path)
-    sent = await FileDestination(outputs).send(parcel(check(path)))
+    sent = await FileDestination(outputs).send(parcel({"path": path, "format": "text"}))
     assert (sent.receipt, sent.reason) == (Receipt.PERMANENT, Reason.PERMISSION_DENIED)
     assert "does not stay below" in sent.error
     assert not (tmp_path / "x.md").exists()
@@ -96,6 +103,7 @@ async def test_a_full_disk_is_transient(tmp_path: Path, monkeypatch: pytest.Monk
     ({"path": "../x"}, "`file.path` cannot be '../x'"), ({"path": "a/"}, "`file.path` cannot be 'a/'"),
     ({"path": " "}, "`file.path` cannot be ' '"), ({"path": 7}, "`file.path` cannot be a number"),
     ({"path": "{{day}}.md"}, "unknown field {{day}}"),
+    ({"path": "/etc/x.md"}, "write it from that folder on: etc/x.md"), ({"path": "~/x.md"}, "it is no whole path"),
     ({"path": "a", "format": "xml"}, "`file.format` cannot be 'xml'"),
     ({"pth": "a"}, "did you mean `path`?"),
 ])

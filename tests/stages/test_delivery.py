@@ -60,12 +60,13 @@ def taken(night: Night) -> Taken:
 
 
 def test_what_is_taken_is_this_workers_and_carries_everything_the_destination_needs(night: Night) -> None:
-    run = ended(night, HOOK)
+    run = ended(night, HOOK, timezone="Europe/Berlin")
     night.sleep(seconds=1)
     one = taken(night)
     parcel = one.parcel
     assert (parcel.run_id, parcel.automation, parcel.workspace, parcel.attempt) == (run, "brief", "default", 1)
     assert parcel.config == {"url": "https://one.example.org/in"}
+    assert parcel.timezone == "Europe/Berlin"
     assert (one.kind, one.lane, one.token, one.tries, one.error) == ("webhook", "webhook:one.example.org", 1, 1, "")
     assert parcel.created_at == night.clock.now() - SECOND
     assert delivery(night, "state", "worker", "tries", "token") == ("sending", "wrk_1", 1, 1)

@@ -8,13 +8,15 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from nightporter.clock import Instant, moment
-from nightporter.errors import BadInput, NotPermitted
+from nightporter.errors import BadInput, BadSchedule, NotPermitted
 from nightporter.outside.files import inside, write_durably
 from nightporter.outside.options import mapping, typed
+from nightporter.rules.zones import zone
 from nightporter.words import Parcel, Reason, Receipt, Sent
 
 DEFAULT_PATH = "{{name}}/{{date}}-{{time}}-{{run}}.md"
@@ -25,8 +27,8 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EAGAIN, errno.EM
 
 
 def check(config: object, folder: Path | None = None) -> dict[str, Any]:
-    """`path`: below the outputs folder, with {{date}}, {{time}} (UTC, when the run ended), {{run}}, {{name}} in it.
-    `format`: `text` (the report) or `json` (all that is known of the result). Raises BadInput."""
+    """`path`: below the outputs folder, with {{date}}, {{time}} (of the run's end, in the automation's zone),
+    {{run}}, {{name}} in it. `format`: `text` (the report) or `json` (all that is known of the result). Raises BadInput."""
     given = mapping(config, "file", known=("path", "format"), short="path")
     path = typed(given, "file", "path", str, DEFAULT_PATH)
     for field in _FIELD.findall(path):
@@ -34,6 +36,10 @@ def check(config: object, folder: Path | None = None) -> dict[str, Any]:
             raise BadInput(f"`file.path` has an unknown field {{{{{field}}}}}",
                            why=f"it may have {', '.join('{{' + one + '}}' for one in _FIELDS)}",
                            next="correct or remove it")
+    if path.startswith(("/", "~")):
+        raise BadInput(f"`file.path` cannot be {path!r}",
+                       why="it must stay below the outputs folder, so it is no whole path",
+                       next=f"write it from that folder on: {path.lstrip('/~') or DEFAULT_PATH}")
     if not path.strip() or path.endswith("/") or "\0" in path or ".." in Path(path).parts:
         raise BadInput(f"`file.path` cannot be {path!r}", why="it must name a file below the outputs folder",
                        next=f"for example {DEFAULT_PATH}")
@@ -71,7 +77,7 @@ class FileDestination:
 
 def filled(template: str, parcel: Parcel) -> str:
     """The template with its fields filled in, each made safe as a part of a file name."""
-    ended = moment(Instant(parcel.created_at))
+    ended = _there(Instant(parcel.created_at), parcel.timezone)
     values = {
         "date": ended.strftime("%Y-%m-%d"),
         "time": ended.strftime("%H%M%S"),
@@ -79,6 +85,13 @@ def filled(template: str, parcel: Parcel) -> str:
         "name": _part(parcel.automation),
     }
     return _FIELD.sub(lambda found: values.get(found[1], found[0]), template)
+
+
+def _there(at: Instant, timezone: str) -> datetime:
+    try:
+        return moment(at).astimezone(zone(timezone))
+    except BadSchedule:  # a zone that a newer release has dropped: a result is not lost for it
+        return moment(at)
 
 
 def _part(text: str) -> str:

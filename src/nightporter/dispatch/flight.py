@@ -143,6 +143,7 @@ class Flight:
                 # One a claim: a desk that lost its claim and comes back clears its own away, not its successor's.
                 scratch = self._scratch / f"{work.run_id}-{work.token}"
                 work = replace(work, scratch=scratch)
+                await asyncio.to_thread(self._scratch.mkdir, parents=True, exist_ok=True, mode=0o700)
                 await asyncio.to_thread(scratch.mkdir, parents=True, exist_ok=True, mode=0o700)
             deadline = asyncio.timeout(limit)
             async with deadline:

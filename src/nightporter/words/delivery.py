@@ -34,6 +34,8 @@ class Parcel:
     created_at: Instant
     """When the run ended; templates and timestamps of every try use it."""
     attempt: int
+    timezone: str = "UTC"
+    """The zone of the automation: dates that a destination writes for people are of it."""
 
 
 class Receipt(StrEnum):
