@@ -119,10 +119,10 @@ def _base(environ: Mapping[str, str], variable: str, otherwise: Path) -> Path:
 
 def _machine_zone(environ: Mapping[str, str]) -> str:
     zone = environ.get("TZ", "").removeprefix(":")
-    if zone and not zone.startswith("/") and ("/" in zone or zone == "UTC"):
-        return zone
+    if zone and not zone.startswith("/"):
+        return zone  # whether there is one of that name is looked at by who uses it
     try:
-        target = os.path.realpath("/etc/localtime")
+        target = os.path.realpath(zone or "/etc/localtime")
     except OSError:
         return "UTC"
-    return target.partition("/zoneinfo/")[2] or "UTC"
+    return target.partition("/zoneinfo/")[2].removeprefix("posix/") or "UTC"

@@ -28,7 +28,7 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EAGAIN, errno.EM
 
 def check(config: object, folder: Path | None = None) -> dict[str, Any]:
     """`path`: below the outputs folder, with {{date}}, {{time}} (of the run's end, in the automation's zone),
-    {{run}}, {{name}} in it. `format`: `text` (the report) or `json` (all that is known of the result). Raises BadInput."""
+    {{run}}, {{name}} in it. `format`: `text` (the report) or `json` (all that is known). Raises BadInput."""
     given = mapping(config, "file", known=("path", "format"), short="path")
     path = typed(given, "file", "path", str, DEFAULT_PATH)
     for field in _FIELD.findall(path):

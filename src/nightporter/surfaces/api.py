@@ -43,6 +43,7 @@ from nightporter.rules.durations import format_duration
 from nightporter.rules.schedule import parse
 from nightporter.runners.context import Run
 from nightporter.store import Tx
+from nightporter.surfaces.settings import checked
 from nightporter.words import Answer, Definition, Firing, Overlap, Reason, Target, TriggerId, TriggerSpec
 
 __all__ = ["Porter", "Run", "When", "at", "cron", "every"]
@@ -88,13 +89,14 @@ class Porter:
         self, *, home: str | os.PathLike[str] | None = None, store: str | None = None, clock: Clock | None = None,
         **settings: Any,
     ) -> None:
-        """`settings` are fields of `config.Config`: `slots`, `drain`, ... Raises BadInput for an unknown one."""
+        """`settings` are fields of `config.Config`: `slots`, `drain`, ... Raises BadInput for an unknown one, and for a
+        value that cannot be used."""
         config = Config.from_environment(
             os.environ, home=None if home is None else os.fspath(home), store=store
         )
         if unknown := settings.keys() - set(Config.__slots__):
             raise BadInput(f"no setting is called {min(unknown)!r}", next=f"there are: {', '.join(Config.__slots__)}")
-        self.config = replace(config, **settings)
+        self.config = checked(replace(config, **settings), os.environ)
         self.clock = clock or SystemClock()
         self.functions: dict[str, Callable[..., Any]] = {}
         self._definitions: list[Definition] = []

@@ -37,7 +37,10 @@ class Common:
 
     def settings(self) -> Config:
         """The settings, flags before the environment. Raises BadInput."""
-        return Config.from_environment(os.environ, home=self.home, store=self.store, definitions=self.config)
+        from nightporter.surfaces.settings import checked
+
+        found = Config.from_environment(os.environ, home=self.home, store=self.store, definitions=self.config)
+        return checked(found, os.environ)
 
     def out(self) -> Out:
         return Out(as_json=self.as_json, no_color=self.no_color)
