@@ -168,9 +168,9 @@ def deliveries(house: House) -> Iterable[str]:
     """What is written as delivered arrived; what arrived twice was the same both times; nothing came from nowhere."""
     received = house.world.deliveries()
     known: set[str] = set()
-    for run, kind, state, event, evidence, text in house.ledger.rows(
-        "SELECT d.run_id, d.kind, d.state, d.event_id, d.evidence, o.text FROM delivery d "
-        "LEFT JOIN run_output o ON o.run_id = d.run_id"
+    for run, kind, state, event, evidence, said in house.ledger.rows(
+        "SELECT d.run_id, d.kind, d.state, d.event_id, d.evidence, coalesce(o.text, r.error) FROM delivery d "
+        "JOIN run r ON r.id = d.run_id LEFT JOIN run_output o ON o.run_id = d.run_id"
     ):
         known.add(event)
         if state != "delivered":
@@ -179,7 +179,7 @@ def deliveries(house: House) -> Iterable[str]:
             yield f"the webhook {event} of {run} is delivered and did not arrive"
         elif kind == "file":
             path = house.home / "outputs" / evidence.rpartition(" ")[0]
-            if not path.is_file() or path.read_text().strip() != text.strip():
+            if not path.is_file() or path.read_text().strip() != said.strip():
                 yield f"the file of {run} is delivered and is not at {path}"
     for event, tries in received.items():
         if event not in known:

@@ -64,8 +64,10 @@ Passed = Callable[[str], None]
 _marks = threading.local()
 _COMMITS = {
     "slots": ("before-commit", "after-commit"),
+    "claim": (None, "claimed"),
     "end": ("before-end-commit", "after-end-commit"),
     "retry": ("before-retry-commit", "after-retry-commit"),
+    "take": (None, "delivery-claimed"),
     "record": ("before-delivery-commit", "delivery-recorded"),
     "arrival": ("before-arrival-commit", "arrival-committed"),
     "declared": (None, "sweep-declared"),
@@ -75,6 +77,10 @@ _COMMITS = {
 
 _writing = threading.Lock()
 """Held while a write transaction is open: a desk must not be frozen with the store's only lock in its hand."""
+
+
+class Unanswered(Exception):
+    """What was committed is committed, and whoever asked for it hears an error."""
 
 
 class Trap:
@@ -109,6 +115,8 @@ class Trap:
             time.sleep(0.5)
         elif self.act == "slow":
             time.sleep(0.1)
+        elif self.act == "cut":
+            raise Unanswered
         else:
             if self.act == "late":
                 time.sleep(0.3)
@@ -119,6 +127,7 @@ def arm(text: str) -> Passed:
     """Set the points in this process: `name`, `name:nth`, and instead of dying `name:nth:freeze` (stop, outside a
     write transaction), `name:nth:hold` (say so and block for half a second) or `name:1:slow` (block for a tenth of a
     second, each time). `name:nth:late` dies there a moment later, so that whatever was told too early gets out.
+    `name:nth:cut`, at a commit, goes on living: the commit is made, and its answer lost.
     Returns what marks a point by hand.
     """
     passed = Trap(text).passed
@@ -171,6 +180,9 @@ def _around_await(owner: Any, name: str, before: Callable[[], None] | None, afte
 
 def _around_the_store(passed: Passed) -> None:
     """Commits, known by what their transaction did."""
+    import apsw
+    import psycopg
+
     from nightporter.store.postgres import PostgresTransactions
     from nightporter.store.sqlite import SqliteTransactions
 
@@ -187,10 +199,16 @@ def _around_the_store(passed: Passed) -> None:
             if (point := _COMMITS[mark][0]) is not None:
                 passed(point)
 
-    def after(*_: object) -> None:
+    def after(_: object, args: tuple[Any, ...]) -> None:
         ended()
         for mark in _marks.done:
-            passed(_COMMITS[mark][1])
+            try:
+                passed(_COMMITS[mark][1])
+            except Unanswered:
+                if args[0].__class__ is SqliteTransactions:
+                    raise apsw.IOError("the answer to a commit was lost") from None
+                args[0]._connection.close()
+                raise psycopg.OperationalError("the answer to a commit was lost") from None
 
     for dialect in (SqliteTransactions, PostgresTransactions):
         _before(dialect, "begin", begun)
@@ -219,10 +237,10 @@ def _around_the_transaction(passed: Passed) -> None:
     inside("advance", "slot-advanced", "slots")
     inside("queue_runs", "run-queued")
     inside("write_firings", "line-written")
-    inside("claim", "run-claimed")
+    inside("claim", "run-claimed", "claim")
     inside("end", "end-written", "end")
     inside("create_deliveries", "delivery-inserted")
-    inside("send", "delivery-taken")
+    inside("send", "delivery-taken", "take")
     inside("end_deliveries", "delivery-written", "record")
     inside("retry", "", "retry")
     _after(Tx, "write_firings",
@@ -242,7 +260,6 @@ def _around_the_run(passed: Passed) -> None:
     from nightporter.dispatch.flight import Flight
     from nightporter.outside.processes import _Child
 
-    _before(Flight, "_claimed_on_writer", lambda args: passed("claimed") if args[1] else None)
     _before(Flight, "_land", lambda _: passed("result-computed"))
     _around_await(WorkerDesk, "child_started", lambda: passed("child-born"), lambda: passed("child-recorded"))
     _after(_Child, "let_go", lambda *_: passed("run-started"))
@@ -251,11 +268,9 @@ def _around_the_run(passed: Passed) -> None:
 
 
 def _around_the_delivery(passed: Passed) -> None:
-    from nightporter.delivery import Courier
     from nightporter.destinations.file import FileDestination
     from nightporter.destinations.webhook import Webhook
 
-    _before(Courier, "_taken_on_writer", lambda args: passed("delivery-claimed") if args[1] else None)
     for destination in (FileDestination, Webhook):
         _around_await(destination, "send", None, lambda: passed("delivery-sent"))
 

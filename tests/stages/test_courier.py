@@ -13,7 +13,7 @@ from flights import ToldDestination, landed, launched
 from night import Night
 from turns import held
 
-import nightporter.delivery
+import nightporter.delivery.courier
 from nightporter.clock import ManualClock
 from nightporter.delivery import LANE_SLOTS, Courier, record
 from nightporter.errors import StoreUnwritable
@@ -188,7 +188,7 @@ async def test_a_destination_that_raises_is_tried_again(store: Store, clock: Man
 async def test_a_receiver_that_never_answers_is_tried_again(
     store: Store, clock: ManualClock, carry: Carry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nightporter.delivery, "TRY_SECONDS", 0.02)
+    monkeypatch.setattr(nightporter.delivery.courier, "TRY_SECONDS", 0.02)
     courier = carry(ToldDestination(Door()))
     results(store, clock, 1)
     await landed(store, courier)
@@ -240,7 +240,7 @@ async def test_an_answer_that_cannot_be_written_is_recorded_as_what_it_was(
 async def test_a_try_is_recorded_when_the_store_is_well_again(
     store: Store, clock: ManualClock, carry: Carry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nightporter.delivery, "RETRY_WRITE", 0.001)
+    monkeypatch.setattr(nightporter.delivery.courier, "RETRY_WRITE", 0.001)
     ill = 3
 
     def sometimes(*of: Any, **rest: Any) -> Any:
@@ -250,7 +250,7 @@ async def test_a_try_is_recorded_when_the_store_is_well_again(
             raise StoreUnwritable("the disk is full")
         return record(*of, **rest)
 
-    monkeypatch.setattr(nightporter.delivery, "record", sometimes)
+    monkeypatch.setattr(nightporter.delivery.courier, "record", sometimes)
     out = ToldDestination(delivered)
     courier = carry(out)
     results(store, clock, 1)

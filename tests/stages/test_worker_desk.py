@@ -11,10 +11,11 @@ from night import Night
 from turns import held
 
 from nightporter.clock import ManualClock
-from nightporter.dispatch import Claimed, durable
+from nightporter.dispatch import Claimed
 from nightporter.dispatch.desk import WorkerDesk
 from nightporter.errors import Conflict, LostClaim, StoreError
 from nightporter.store import Store
+from nightporter.store.durable import durable
 from nightporter.words import Ended, Ending, ErrorClass, Work
 from words import a_definition, an_automation, fire, rows
 

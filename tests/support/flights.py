@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from nightporter.delivery import Courier
-from nightporter.dispatch import Flight, durable
+from nightporter.dispatch import Flight
 from nightporter.store import Store
+from nightporter.store.durable import durable
 from nightporter.words import Desk, Ended, Parcel, Sent, Work
 
 Behaviour = Callable[[Work, Desk], Awaitable[Ended]]

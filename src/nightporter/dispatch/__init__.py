@@ -11,12 +11,11 @@ Read `claim`, `end`, `flight`, then `traces` and `recover`.
 """
 
 from nightporter.dispatch.claim import Claimed, Definitions, Runners, claim
-from nightporter.dispatch.desk import durable
 from nightporter.dispatch.end import Attempt, Final, conclude, end, release_behind
 from nightporter.dispatch.flight import Flight
 from nightporter.dispatch.recover import recover
 
 __all__ = [
-    "Attempt", "Claimed", "Definitions", "Final", "Flight", "Runners", "claim", "conclude", "durable", "end", "recover",
+    "Attempt", "Claimed", "Definitions", "Final", "Flight", "Runners", "claim", "conclude", "end", "recover",
     "release_behind",
 ]

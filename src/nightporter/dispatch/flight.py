@@ -18,10 +18,12 @@ from pathlib import Path
 from nightporter import logs
 from nightporter.clock import SECOND, Clock
 from nightporter.dispatch.claim import Claimed, Definitions, Runners, claim
-from nightporter.dispatch.desk import WorkerDesk, durable
+from nightporter.dispatch.desk import WorkerDesk
 from nightporter.dispatch.end import Attempt, Result, end
 from nightporter.errors import StoreError, StoreRefused
 from nightporter.store import Store, Tx
+from nightporter.store.doubts import Doubts
+from nightporter.store.durable import durable
 from nightporter.store.gather import Answered, Gather
 from nightporter.words import Ended, Ending, ErrorClass, QuickRunner, Reason, RunId, Runner
 
@@ -61,7 +63,8 @@ class Flight:
         self._idle.set()
         self._desk = WorkerDesk(store, clock, worker=worker, host=socket.gethostname())
         self._ends: Gather[Attempt, Attempt, Result] = Gather(store.writer, self._end, self._ended_on_writer)
-        store.writer.ride("queued", self._claim, self._claimed_on_writer)
+        self._doubts: Doubts[Claimed] = Doubts(clock, lambda c: (c.work.run_id, c.work.token))
+        store.writer.ride("queued", self._claim, self._claimed_on_writer, self._doubted)
 
     @property
     def in_the_air(self) -> int:
@@ -77,7 +80,7 @@ class Flight:
     def look(self) -> None:
         """Claim what is due, if there is room; called by the worker's loop and by kicks."""
         if self._claiming and self._free > 0:
-            self._store.writer.post(self._claim, lambda claimed, error: self._looked(claimed, error))
+            self._store.writer.post(self._claim, self._looked, self._doubted)
 
     def cancel_asked(self) -> None:
         """End the runs that somebody asked to end. Reads the store: call it off the loop's thread."""
@@ -88,8 +91,10 @@ class Flight:
             self._loop.call_soon_threadsafe(self._cancel, (run, token), Reason(reason), by)
 
     def _claim(self, tx: Tx) -> list[Claimed]:
+        standing: list[Claimed] = []
         if tx is not self._claiming_in:  # a look and a rider may share a commit, and only the commit takes the slots
-            self._claiming_in, self._claimed_in_it = tx, 0
+            standing = self._standing(tx)
+            self._claiming_in, self._claimed_in_it = tx, len(standing)
         room = self._free - self._claimed_in_it if self._claiming else 0
         claimed = claim(
             tx, worker=self._worker, room=room, now=self._clock.now(), runners=self._runners,
@@ -97,7 +102,19 @@ class Flight:
         )
         self._claimed_in_it += len(claimed)
         self._saturated = room <= 0 or len(claimed) >= room
-        return claimed
+        return standing + claimed
+
+    def _doubted(self, claimed: list[Claimed]) -> None:
+        if claimed:
+            self._doubts.note(claimed)
+            self._loop.call_soon_threadsafe(self._loop.call_later, RETRY_WRITE, self.look)
+
+    def _standing(self, tx: Tx) -> list[Claimed]:
+        """Claims whose commit was not answered, and that are ours."""
+        if not self._claiming or not (claims := self._doubts.claims):
+            return []
+        ours = {claim for claim, (*_, worker) in tx.fences(claims).items() if worker == self._worker}
+        return self._doubts.standing(ours)
 
     def _looked(self, claimed: list[Claimed] | None, error: BaseException | None) -> None:
         if error is not None:
@@ -107,6 +124,7 @@ class Flight:
 
     def _claimed_on_writer(self, claimed: list[Claimed]) -> None:
         if claimed:
+            self._doubts.settle(claimed)
             with self._lock:
                 self._free -= len(claimed)
             self._loop.call_soon_threadsafe(self._launch, claimed)

@@ -25,7 +25,7 @@ from nightporter import runners as runner_kinds
 from nightporter.clock import Clock, Kick, SystemClock
 from nightporter.config import Config
 from nightporter.delivery import Courier, Destinations
-from nightporter.dispatch import Definitions, Flight, Runners, durable
+from nightporter.dispatch import Definitions, Flight, Runners
 from nightporter.engine.door import Door
 from nightporter.engine.files import DefinitionFiles
 from nightporter.engine.places import definitions_of, store_of
@@ -35,6 +35,7 @@ from nightporter.outside.guard import Guard
 from nightporter.outside.http import Web
 from nightporter.sources.clock import ClockSource
 from nightporter.store import Store, Tx
+from nightporter.store.durable import durable
 from nightporter.store.locks import FileLock
 from nightporter.sweep import Leases, Recovered, prune, take_from_dead, tidy
 from nightporter.words import Answer, Firing, RunId, derived_id

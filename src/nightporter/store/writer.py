@@ -52,6 +52,7 @@ class Transactions(Protocol):
 class _Job(Generic[T]):
     work: Callable[[Tx], T]
     answer: Callable[[T | None, BaseException | None], None]
+    doubted: Callable[[T], None]
     result: T | None = None
     error: BaseException | None = None
 
@@ -64,6 +65,7 @@ class _RiderFell(Exception):
 class _Rider:
     work: Callable[[Tx], Any]
     done: Callable[[Any], None]
+    doubted: Callable[[Any], None]
 
 
 class Writer:
@@ -86,11 +88,17 @@ class Writer:
         self._thread.start()
         self._opened.result()
 
-    def post(self, work: Callable[[Tx], T], answer: Callable[[T | None, BaseException | None], None]) -> None:
-        """Queue a write function. `answer(result, error)` is called on the writer's thread once it is durable."""
+    def post(
+        self, work: Callable[[Tx], T], answer: Callable[[T | None, BaseException | None], None],
+        doubted: Callable[[T], None] = lambda _: None,
+    ) -> None:
+        """Queue a write function. `answer(result, error)` is called on the writer's thread once it is durable.
+
+        `doubted(result)` is called there, before that, when the commit failed: what it wrote may stand all the same.
+        """
         with self._bell:
             if not self._closing:
-                self._jobs.append(_Job(work, answer))
+                self._jobs.append(_Job(work, answer, doubted))
                 self._bell.notify()
                 return
         answer(None, StoreError("the store is closed", next="start the desk again"))
@@ -110,9 +118,12 @@ class Writer:
         self.post(work, answer)
         return future.result()
 
-    def ride(self, topic: str, work: Callable[[Tx], T], done: Callable[[T], None]) -> None:
-        """From now on, run `work` inside each group that kicks `topic`."""
-        self._riders[topic] = _Rider(work, done)
+    def ride(
+        self, topic: str, work: Callable[[Tx], T], done: Callable[[T], None],
+        doubted: Callable[[T], None] = lambda _: None,
+    ) -> None:
+        """From now on, run `work` inside each group that kicks `topic`. `doubted` as for `post`."""
+        self._riders[topic] = _Rider(work, done, doubted)
 
     def unride(self, topic: str) -> None:
         self._riders.pop(topic, None)
@@ -165,15 +176,20 @@ class Writer:
                 job.error = transactions.translate(error)
             self._answer(jobs, ())
             return True
+        committing = False
+        rode: list[tuple[_Rider, Any]] = []
         try:
             for job in jobs:
                 self._run(job, tx)
                 if job.error is not None and not transactions.alive():
                     raise StoreError("the transaction was rolled back by the database")
             rode = self._ride(tx) if riders else []
+            committing = True
             transactions.commit()
         except Exception as error:
             transactions.rollback()
+            if committing:
+                self._doubt(jobs, rode)
             if len(jobs) == 1 and not isinstance(error, _RiderFell):
                 jobs[0].error = jobs[0].error or transactions.translate(error)
                 self._answer(jobs, ())
@@ -189,6 +205,14 @@ class Writer:
                 log.exception("store.rider_not_told")
         self._answer(jobs, tx.kicks)
         return True
+
+    @staticmethod
+    def _doubt(jobs: Iterable[_Job[Any]], rode: Iterable[tuple[_Rider, Any]]) -> None:
+        for job in jobs:
+            if job.error is None:
+                job.doubted(job.result)
+        for rider, result in rode:
+            rider.doubted(result)
 
     def _run(self, job: _Job[Any], tx: Tx) -> None:
         transactions = self._transactions
