@@ -224,6 +224,11 @@ def test_a_state_or_a_cursor_that_is_none_is_refused(store: Store) -> None:
         store.read(lambda tx: ledger.runs(tx, state="done"))
     with pytest.raises(BadInput, match="no cursor of this list"):
         store.read(lambda tx: ledger.dead_letters(tx, cursor="tomorrow"))
+    for read in (ledger.runs, ledger.firings, ledger.deliveries, ledger.inbox, ledger.automations):
+        with pytest.raises(BadInput, match="'tomorrow' is no cursor of this list"):
+            store.read(lambda tx, read=read: read(tx, cursor="tomorrow"))
+    with pytest.raises(BadInput, match="'foo' is no kind of message"):
+        store.read(lambda tx: ledger.inbox(tx, kind="foo"))
     with pytest.raises(BadInput, match="shows nothing"):
         store.read(lambda tx: ledger.firings(tx, limit=0))
 

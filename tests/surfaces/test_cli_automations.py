@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,15 @@ def test_an_automation_of_words_is_previewed_saved_listed_and_shown(shell: Shell
     assert "timeout           2 min" in words
     assert "per hour          120" in words
     assert "clock queue" in words
+
+
+@pytest.mark.parametrize("words", [("--file", "-"), ("--file=-",)])
+def test_a_definition_may_come_by_standard_input(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("---\nname: tea\nwhen: every 5m\n---\nTea.\n"))
+    said = shell("add", *words)
+    assert (said.code, "Saved as tea (active)." in said.out) == (0, True)
 
 
 def test_an_automation_of_a_file_may_be_kept_in_the_store(shell: Shell, tmp_path: Path) -> None:
@@ -148,7 +158,7 @@ def test_a_file_that_is_not_taken_is_in_the_list_and_in_doctor_once(shell: Shell
     same = shell.write("zz.md", "---\nname: brief\n---\nBrief.\n")
     shell("tick")
     listed = shell("list")
-    assert f"not taken: {path}:0:0: automation tea cannot be changed from here" in listed.err
+    assert f"not taken: {path}: automation tea cannot be changed from here" in listed.err
     assert f"not taken: {same}:2:1: the name `brief` is taken: z.md has it" in listed.err
     assert "not loaded yet" not in listed.err
     assert [file["path"] for file in shell("list", "--json").json["refused_files"]] == [str(path), str(same)]
@@ -192,3 +202,9 @@ def test_names_that_fit_several_or_none_are_code_three(shell: Shell) -> None:
             store.read(lambda tx: resolve(tx, ""))
     finally:
         store.close()
+
+
+def test_the_list_says_how_a_last_run_ended_that_amounted_to_nothing(shell: Shell) -> None:
+    shell("add", "manual", "--script", "sleep 60", "--timeout", "100ms", "--name", "slow")
+    assert shell("run", "slow").code == 124
+    assert "timed out" in shell("list").out

@@ -31,6 +31,7 @@ def test_without_a_desk_this_process_runs_and_delivers_and_says_so(shell: Shell)
     assert said.out == 'Tea for {"who": "Ana"}\n'
     assert "no desk is running: this process runs it" in said.err
     assert "It was delivered to file" in said.err
+    assert "sha256" not in said.err
     assert (shell.home / "outputs" / "tea.txt").read_text().startswith("Tea for")
     run = shell("runs", "--json").json["items"][0]
     assert (run["state"], run["source"], run["outcome"]) == ("succeeded", "manual", "report")
@@ -164,6 +165,20 @@ def desk(shell: Shell) -> Iterator[Shell]:
     finally:
         process.kill()
         process.communicate()
+
+
+def test_a_result_that_a_desk_sends_again_is_waited_for(desk: Shell) -> None:
+    automation(desk, "brief", "{echo: hello}", deliver=[{"file": "brief.txt"}])
+    in_the_way = desk.home / "outputs" / "brief.txt"
+    in_the_way.mkdir(parents=True)
+    until(lambda: len(desk("list", "--json").json["items"]) == 4)
+    assert desk("run", "brief", "--wait").code == 9
+    again = desk("deliver", "brief", "--json")
+    assert (again.code, again.json["via"], again.json["deliveries"][0]["state"]) == (9, "desk", "given_up")
+    in_the_way.rmdir()
+    at_last = desk("deliver", "brief")
+    assert (at_last.code, at_last.out, at_last.err) == (0, "file: delivered\n", "the desk sent it\n")
+    assert in_the_way.read_text() == "hello\n"
 
 
 def test_a_desk_runs_what_is_asked_and_can_be_waited_for(desk: Shell) -> None:

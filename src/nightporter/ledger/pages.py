@@ -63,9 +63,20 @@ def place_of(cursor: str) -> tuple[int, str]:
         return NEWEST
     at, mark, id = cursor.partition("~")
     if not mark or not at.lstrip("-").isdigit():
-        raise BadInput(f"{cursor[:60]!r} is no cursor of this list", why="a cursor is what `next_cursor` said before",
-                       next="begin the list anew, without a cursor")
+        raise no_cursor(cursor)
     return int(at), id
+
+
+def id_before(cursor: str, prefix: str) -> str:
+    """The cursor of a list by id alone; empty is the beginning. Raises BadInput."""
+    if cursor and not cursor.startswith(f"{prefix}_"):
+        raise no_cursor(cursor)
+    return cursor
+
+
+def no_cursor(cursor: str) -> BadInput:
+    return BadInput(f"{cursor[:60]!r} is no cursor of this list", why="a cursor is what `next_cursor` said before",
+                    next="begin the list anew, without a cursor")
 
 
 def plain(value: DataclassInstance) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Newest first, except for automations, which come by name. A page says where the 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,7 @@ from nightporter.ledger.lines import (
     run_line,
     trigger_line,
 )
-from nightporter.ledger.pages import Page, cursor_at, page, place_of, plain, room
+from nightporter.ledger.pages import Page, cursor_at, id_before, no_cursor, page, place_of, plain, room
 from nightporter.states import DeliveryState, RunState
 from nightporter.store import Tx
 from nightporter.store.sql_port import Row
@@ -32,11 +33,14 @@ from nightporter.words import Verdict
 
 LIMIT = 50
 EVER = Instant(0)
+INBOX_KINDS = ("result", "dead_letter", "review", "given_up", "restart")
 
 
 def automations(tx: Tx, *, cursor: str = "", limit: int = 200) -> Page[AutomationLine]:
     """All that are not removed, paused and broken ones too, by workspace and name."""
-    workspace, _, name = cursor.partition("/")
+    workspace, mark, name = cursor.partition("/")
+    if cursor and not mark:
+        raise no_cursor(cursor)
     size = room(limit)
     rows = tx.read_automations(after=(workspace, name), room=size + 1)
     lines = _with_triggers(tx, rows[:size])
@@ -60,6 +64,11 @@ class RefusedFile:
     what: str
     why: str
     next: str
+
+    @property
+    def where(self) -> str:
+        """The path, with line and column where they are known."""
+        return f"{self.path}:{self.line}:{self.column}" if self.line else self.path
 
     def as_json(self) -> dict[str, Any]:
         return plain(self)
@@ -97,7 +106,7 @@ def runs(
     if automation_id:
         rows = tx.read_runs_of(automation_id, before=place_of(cursor), since=since, state=state, room=size + 1)
         return page(rows, size, run_line, lambda line: cursor_at(line.queued_at, line.id))
-    rows = tx.read_runs(before=cursor, since=since, state=state, room=size + 1)
+    rows = tx.read_runs(before=id_before(cursor, "run"), since=since, state=state, room=size + 1)
     return page(rows, size, run_line, lambda line: line.id)
 
 
@@ -119,7 +128,8 @@ def firings(
         rows = tx.read_firings_of(automation_id, before=place_of(cursor), since=since, verdict=verdict,
                                   admitted_too=admitted_too, room=size + 1)
         return page(rows, size, firing_line, lambda line: cursor_at(line.arrived_at, line.id))
-    rows = tx.read_firings(before=cursor, since=since, verdict=verdict, admitted_too=admitted_too, room=size + 1)
+    rows = tx.read_firings(before=id_before(cursor, "fir"), since=since, verdict=verdict, admitted_too=admitted_too,
+                           room=size + 1)
     return page(rows, size, firing_line, lambda line: line.id)
 
 
@@ -129,22 +139,24 @@ def deliveries(
     """Deliveries, newest first."""
     _one_of(state, DeliveryState, "state of a delivery")
     size = room(limit)
-    rows = tx.read_deliveries(before=cursor, automation_id=automation_id, state=state, room=size + 1)
+    rows = tx.read_deliveries(before=id_before(cursor, "del"), automation_id=automation_id, state=state, room=size + 1)
     return page(rows, size, delivery_line, lambda line: line.id)
 
 
 def inbox(
     tx: Tx, *, unread: bool = False, kind: str = "", cursor: str = "", limit: int = LIMIT
 ) -> Page[InboxLine]:
-    """Messages, newest first. Reading the list marks nothing as read."""
+    """Messages, newest first. Reading the list marks nothing as read. Raises BadInput for a kind that there is none of.
+    """
+    _one_of(kind, INBOX_KINDS, "kind of message")
     size = room(limit)
     if unread:
         rows = tx.read_inbox_unread(before=place_of(cursor), kind=kind, room=size + 1)
         return page(rows, size, inbox_line, lambda line: cursor_at(line.created_at, line.id))
-    rows = tx.read_inbox(before=cursor, kind=kind, room=size + 1)
+    rows = tx.read_inbox(before=id_before(cursor, "inb"), kind=kind, room=size + 1)
     return page(rows, size, inbox_line, lambda line: line.id)
 
 
-def _one_of(word: str, known: type[RunState] | type[DeliveryState] | type[Verdict], what: str) -> None:
+def _one_of(word: str, known: Iterable[str], what: str) -> None:
     if word and word not in [str(each) for each in known]:
         raise BadInput(f"{word!r} is no {what}", next=f"possible: {', '.join(str(each) for each in known)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import assert_never
 
 from nightporter.clock import SECOND, Instant
@@ -127,7 +128,9 @@ def _delivery(d: DeliveryLine, timezone: str, now: Instant) -> str:
     state = DeliveryState(d.state)
     match state:
         case DeliveryState.DELIVERED:
-            return f"It was delivered to {to}: {d.evidence}." if d.evidence else f"It was delivered to {to}."
+            # The whole of it is in `deliveries` and in JSON; a digest is nothing to read.
+            evidence = _DIGEST.sub("", d.evidence)
+            return f"It was delivered to {to}: {evidence}." if evidence else f"It was delivered to {to}."
         case DeliveryState.UNVERIFIED:
             return f"To {to}: {because(d.reason or Reason.UNVERIFIED, d.evidence)}."
         case DeliveryState.PENDING if d.tries == 0:
@@ -146,6 +149,9 @@ def _delivery(d: DeliveryLine, timezone: str, now: Instant) -> str:
                     f"`nightporter deliver {d.run_id}` sends it again, perhaps a second time.")
         case _:
             assert_never(state)
+
+
+_DIGEST = re.compile(r" ?\b\w+:[0-9a-f]{32,}")
 
 
 def _times(n: int) -> str:

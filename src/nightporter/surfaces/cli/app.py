@@ -80,4 +80,15 @@ def _behind_the_verb(words: Sequence[str]) -> list[str]:
         takes = 2 if rest[0] in _WITH_VALUE else 1
         flags += rest[:takes]
         rest = rest[takes:]
-    return [*rest[:1], *flags, *rest[1:]]
+    return [*rest[:1], *flags, *_with_standard_input(rest[1:])]
+
+
+def _with_standard_input(words: list[str]) -> list[str]:
+    """The same words with `--file -` as `--file=-`: a dash alone would be taken for a flag without a name."""
+    joined: list[str] = []
+    for word in words:
+        if word == "-" and joined and joined[-1] == "--file":
+            joined[-1] = "--file=-"
+        else:
+            joined.append(word)
+    return joined

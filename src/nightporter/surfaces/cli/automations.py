@@ -14,11 +14,12 @@ from nightporter.definitions import scan
 from nightporter.engine.places import definitions_of
 from nightporter.errors import BadInput, BadSchedule
 from nightporter.ledger import AutomationDetail, automation_detail, automations, refused_files, resolve
-from nightporter.ledger.lines import AutomationLine
+from nightporter.ledger.lines import AutomationLine, run_line
 from nightporter.ledger.moments import asked_moment, lasting, spoken
 from nightporter.rules.durations import parse_duration
 from nightporter.store import Tx
 from nightporter.surfaces.cli.place import USUAL, Common, DryRun, Place, opened, person
+from nightporter.words import Reason
 
 Name = Annotated[str, Parameter(help="Its name or id, or the beginning of one.")]
 
@@ -30,23 +31,36 @@ def list_(
     """All automations with their state and why, their schedule, next fire and last outcome."""
     with opened(common) as place:
         found, refused = place.read(lambda tx: (automations(tx, cursor=cursor, limit=limit), refused_files(tx)))
+        last = {} if place.out.as_json else place.read(lambda tx: {line.id: _last(tx, line) for line in found.items})
         if place.out.as_json:
             place.out.json({**found.as_json(), "refused_files": [file.as_json() for file in refused]})
             return
         place.out.table(
             ("state", "name", "when", "next", "last", "queued", "running", "why"),
-            [_row(line) for line in found.items],
+            [_row(line, last[line.id]) for line in found.items],
             empty="No automations yet: nightporter add makes one, and so does a file in the folder of definitions.",
         )
         if found.next_cursor:
             place.out.note(f"more: nightporter list --cursor {found.next_cursor}")
         for file in refused:
             why = f": {file.why}" if file.why else ""
-            place.out.note(f"not taken: {file.path}:{file.line}:{file.column}: {file.what}{why}")
+            place.out.note(f"not taken: {file.where}: {file.what}{why}")
         _mention_unread_files(place, {file.path for file in refused})
 
 
-def _row(line: AutomationLine) -> tuple[str, ...]:
+def _last(tx: Tx, line: AutomationLine) -> str:
+    """How its last run ended: what it amounted to, or why it amounted to nothing."""
+    row = None if line.last_run_id is None else tx.read_run(line.last_run_id)
+    if row is not None:
+        run = run_line(row)
+        if run.reason == Reason.DISMISSED:
+            return "dismissed"
+        if run.state in ("timed_out", "cancelled"):
+            return run.state.replace("_", " ")
+    return line.last_outcome or ""
+
+
+def _row(line: AutomationLine, last: str = "") -> tuple[str, ...]:
     schedules = [t.sentence + ("" if t.enabled else " (off)") for t in line.triggers if t.schedule or t.error]
     if line.error is not None:
         where = f"{Path(str(line.error['path'])).name}:{line.error['line']}:{line.error['column']}: "
@@ -60,7 +74,7 @@ def _row(line: AutomationLine) -> tuple[str, ...]:
     return (
         line.state, line.name, "; ".join(schedules) or ("by hand or call" if line.triggers else ""),
         "" if line.next_fire_at is None else spoken(line.next_fire_at, line.timezone),
-        (line.last_outcome or "") + errors, str(line.queued or ""), str(line.running or ""), why,
+        last + errors, str(line.queued or ""), str(line.running or ""), why,
     )
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-_WIDE = 10_000
-"""Columns where the output is no terminal: nothing is folded or cut, so that other programs can read it."""
+from nightporter.surfaces.cli.tables import Table, fitted, lines
+
 COLORS = {
     "active": "green", "succeeded": "green", "skipped": "green", "delivered": "green", "admitted": "green",
     "running": "cyan", "queued": "cyan", "pending": "cyan", "sending": "cyan",
@@ -61,24 +62,27 @@ class Out:
         return "" if self._plain else COLORS.get(cell.partition(" ")[0], "")
 
     def table(self, heads: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str = "none") -> None:
-        """A table; `empty` where there are no rows."""
+        """A table; `empty` where there are no rows. Where the output is no terminal nothing is folded or left out."""
         found = [list(row) for row in rows]
         if not found:
             print(empty)
             return
-        from rich import box
+        whole = Table.of(heads, found)
+        if not sys.stdout.isatty():
+            print("\n".join(lines(whole)))
+            return
+        from rich import box, table
         from rich.console import Console
-        from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=box.SIMPLE_HEAD if not self._plain else None, pad_edge=False, show_edge=False)
-        for n, head in enumerate(heads):
-            table.add_column(head.upper(), no_wrap=n == 0, overflow="fold")
-        for row in found:
-            table.add_row(*(Text(cell, style=self._style(cell)) for cell in row))
-        console = Console(
-            no_color=self._plain, highlight=False, width=None if sys.stdout.isatty() else _WIDE, markup=False,
-        )
+        screen = shutil.get_terminal_size().columns
+        shown = fitted(whole, screen)
+        drawn = table.Table(box=None if self._plain else box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        for head in shown.heads:
+            drawn.add_column(head.upper(), no_wrap=not shown.is_text(head), overflow="fold")
+        for row in shown.rows:
+            drawn.add_row(*(Text(cell, style=self._style(cell)) for cell in row))
+        console = Console(no_color=self._plain, highlight=False, width=max(screen, shown.needs()), markup=False)
         with console.capture() as captured:
-            console.print(table)
+            console.print(drawn)
         print("\n".join(line.rstrip() for line in captured.get().splitlines()))

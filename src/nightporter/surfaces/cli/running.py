@@ -32,6 +32,8 @@ from nightporter.words import Answer, RunId, Verdict
 
 DID_NOT_RUN, WAITS_FOR_A_PERSON, NOT_DELIVERED, TIMED_OUT = 7, 8, 9, 124
 LOOK_EVERY = 0.05
+TRIED_WITHIN = 20.0
+"""Seconds that a desk has for a result to be sent again; one try takes 15 at most."""
 _HERE, _THERE = "this process", "desk"
 _FAILED = (DeliveryState.GIVEN_UP, DeliveryState.UNKNOWN)
 
@@ -97,7 +99,8 @@ def deliver(
     dry_run: DryRun = False, common: Common = USUAL,
 ) -> int:
     """Send a run's result again where it was given up, may not have arrived, or was not acknowledged. The work is
-    not repeated, and the receiver can tell a repeat by the event's id. Exit code 9 when it is not delivered."""
+    not repeated, and the receiver can tell a repeat by the event's id. It waits until that was tried, 20 seconds at
+    most. Exit code 9 when it is not delivered, or not yet."""
     with opened(common) as place:
         run_id = place.read(lambda tx: resolve_run(tx, run))
         chosen = [
@@ -110,7 +113,9 @@ def deliver(
                            next=f"nightporter explain {run_id}")
         place.change(lambda tx: _resend(tx, chosen, place.clock.now()), dry_run=dry_run)
         works = place.somebody_works()
-        if not dry_run and not works:
+        if not dry_run and works:
+            _wait_for_tries(place, run_id, chosen)
+        elif not dry_run:
             asyncio.run(_work_here(place, RunId(run_id)))
         after = [d for d in place.read(lambda tx: _deliveries(tx, run_id)) if d.id in {c.id for c in chosen}]
         if place.out.as_json:
@@ -121,8 +126,10 @@ def deliver(
                 said = f" ({d.error})" if d.error else ""
                 place.out.line(f"{d.destination}: {'would be sent again' if dry_run else d.state + said}")
             if not dry_run:
-                place.out.note("the desk sends it" if works else "no desk is running: this process sent it")
-        return NOT_DELIVERED if not works and not dry_run and any(d.state != "delivered" for d in after) else 0
+                open_ = any(d.state in ("pending", "sending") for d in after)
+                there = "the desk goes on trying: nightporter deliveries" if open_ else "the desk sent it"
+                place.out.note(there if works else "no desk is running: this process sent it")
+        return NOT_DELIVERED if not dry_run and any(d.state != "delivered" for d in after) else 0
 
 
 def _never_read(tx: Tx, automation_id: str) -> str | None:
@@ -206,6 +213,17 @@ def _wait_for(place: Place, run_id: RunId, patience: float | None) -> None:
     until = None if patience is None else time.monotonic() + patience
     while not place.read(lambda tx: _settled(tx, run_id)):
         if until is not None and time.monotonic() > until:
+            return
+        time.sleep(LOOK_EVERY)
+
+
+def _wait_for_tries(place: Place, run_id: str, chosen: list[DeliveryLine]) -> None:
+    """Until the desk has tried each of them once more, or the time for that is over."""
+    tries = {d.id: d.tries for d in chosen}
+    until = time.monotonic() + TRIED_WITHIN
+    while time.monotonic() < until:
+        found = [d for d in place.read(lambda tx: _deliveries(tx, run_id)) if d.id in tries]
+        if all(d.state != "sending" and (d.state != "pending" or d.tries > tries[d.id]) for d in found):
             return
         time.sleep(LOOK_EVERY)
 
