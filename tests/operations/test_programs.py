@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,23 @@ async def test_a_function_that_the_next_release_has_not_is_paused(store: Store, 
     async with first.running():
         pass
     assert rows(store, "SELECT state FROM automation") == [("active",)]
+
+
+async def test_programs_that_one_server_runs_are_told_apart_by_the_files_that_make_their_desks(
+    store: Store, store_url: str, tmp_path: Path
+) -> None:
+    made = {}
+    for name in ("one", "two"):
+        file = tmp_path / f"{name}.py"
+        file.write_text("from nightporter import Porter\n\n\ndef make(**where):\n    return Porter(**where)\n")
+        made[name] = runpy.run_path(str(file))["make"](home=tmp_path / "desk", store=store_url)
+        made[name].define(name, {"noop": {}})
+    for porter in made.values():
+        async with porter.running():
+            pass
+    assert rows(store, "SELECT name, state, path FROM automation ORDER BY name") == [
+        (name, "active", str(tmp_path / f"{name}.py")) for name in made
+    ]
 
 
 async def test_a_name_finds_its_new_automation_once_the_old_one_is_removed(store_url: str, tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def _definitions(tx: Tx, workers: tuple[WorkerLine, ...], now: Instant) -> Itera
             str(error.get("why") or ""), str(error.get("next") or "mend the file; it is read again by itself"), name,
         )
     for file in refused_files(tx)[:NAMED]:
-        yield Finding("refused_file", "error", f"{file.path}:{file.line}:{file.column}: {file.what}", file.why,
+        yield Finding("refused_file", "error", f"{file.where}: {file.what}", file.why,
                       file.next or "mend the file; it is read again by itself", file.path)
     for subject, key, error_text, _ in tx.read_quarantine(NAMED):
         yield Finding("quarantined", "error", f"{subject} {key} cannot be read and was taken out of the loop",

@@ -40,9 +40,6 @@ def caught_up(tx: Tx, automation_id: str, *, now: Instant) -> tuple[AutomationRo
     row, now = taken(tx, automation_id, now=now)
     if is_over(row, now):
         wake(tx, row, by="desk", now=now)
-    for trigger in tx.triggers(automation_id):
-        if trigger.next_fire_at is not None and trigger.next_fire_at <= now:
-            readable(tx, trigger, now=now)
     settle(tx, automation_id, now=now)
     row, _ = taken(tx, automation_id, now=now)
     return row, now

@@ -102,6 +102,9 @@ class Porter:
         self._definitions: list[Definition] = []
         self._triggers: dict[tuple[str, str], TriggerId] = {}
         self._engine: Engine | None = None
+        # The file that makes the desk is the program: what was started may be a server that runs many of them.
+        made_in = sys._getframe(1).f_code.co_filename
+        self._program = str(Path(sys.argv[0] if made_in.startswith("<") else made_in).absolute())
         # A name for each firing that has none: one draw a process, because a draw each cost a third of the way in.
         self._process, self._drawn = uuid4().hex, itertools.count(1)
 
@@ -178,8 +181,7 @@ class Porter:
             await ended.wait()
 
     def _put_definitions(self, tx: Tx) -> None:
-        program = str(Path(sys.argv[0]).absolute())
-        operations.follow_program(tx, self._definitions, path=program, now=self.clock.now())
+        operations.follow_program(tx, self._definitions, path=self._program, now=self.clock.now())
 
     @property
     def engine(self) -> Engine:
