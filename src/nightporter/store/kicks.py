@@ -69,11 +69,12 @@ class DatagramKicks(Kicks):
         self._looked = -1
 
     def listen(self, listener: Listener, *, foreign: bool = False) -> Callable[[], None]:
+        stop = super().listen(listener, foreign=foreign)  # before anything is heard, or the first ring is lost
         if self._in is None:
             self._in = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
             self._in.bind(str(self._path))
             threading.Thread(target=self._hear, name="nightporter-kicks", daemon=True).start()
-        return super().listen(listener, foreign=foreign)
+        return stop
 
     def ring(self, topics: frozenset[str]) -> None:
         self._tell(topics)

@@ -197,10 +197,11 @@ class PostgresKicks(Kicks):
         self._hearer: threading.Thread | None = None
 
     def listen(self, listener: Listener, *, foreign: bool = False) -> Callable[[], None]:
+        stop = super().listen(listener, foreign=foreign)  # before anything is heard, or the first ring is lost
         if self._hearer is None:
             self._hearer = threading.Thread(target=self._hear, name="nightporter-listen", daemon=True)
             self._hearer.start()
-        return super().listen(listener, foreign=foreign)
+        return stop
 
     def ring(self, topics: frozenset[str]) -> None:
         self._tell(topics)
