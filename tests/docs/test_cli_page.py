@@ -13,6 +13,7 @@ from paper import PAGES, blocks, name_of, prose, read, rows, section
 from nightporter import errors
 from nightporter.surfaces.cli import health, running
 from nightporter.surfaces.cli.app import INTERRUPTED, build
+from nightporter.surfaces.cli.helping import EXIT_CODES, help_of
 from nightporter.surfaces.cli.verbs import VERBS, Verb
 
 TEXT = read("docs/cli.md")
@@ -58,6 +59,21 @@ def test_the_exit_codes_on_the_page_are_those_of_errors_and_of_verbs() -> None:
     of_verbs = {running.DID_NOT_RUN, running.WAITS_FOR_A_PERSON, running.NOT_DELIVERED, running.TIMED_OUT,
                 health.UNHEALTHY, INTERRUPTED, 0}
     assert listed == sorted({kind.exit_code for kind in kinds} | of_verbs)
+
+
+def test_the_help_of_verbs_has_the_exit_codes_of_the_page() -> None:
+    told = {int(row[0]): row[1] for row in rows(section(TEXT, "Exit codes"))}
+    assert told == EXIT_CODES
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+def test_the_help_of_a_verb_says_what_the_page_says(verb: Verb) -> None:
+    said = " ".join(help_of(APP, verb).split())
+    part = section(TEXT, verb.name)
+    told = part.partition("\n`nightporter")[2].partition("`\n")[2].partition("\n|")[0].partition("Also: `")[0]
+    assert " ".join(told.partition("<!--")[0].split()) in said
+    assert all(f"{row[1]} " in f"{said} " for row in rows(part))
+    assert not re.search(r"\bSTR\b|\[default|\bNone\b", said)
 
 
 def commands(page: Path) -> list[list[str]]:

@@ -34,17 +34,23 @@ def build() -> App:
 def call(words: Sequence[str]) -> int:
     """Run one command; the exit code."""
     words = _behind_the_verb(words)
-    as_json = "--json" in (words[: words.index("--")] if "--" in words else words)
+    flags = words[: words.index("--")] if "--" in words else words
+    as_json = "--json" in flags
+    asked = next((verb for verb in VERBS if words and words[0] in (verb.name, *verb.aliases)), None)
+    if asked is not None and ("--help" in flags or "-h" in flags):
+        from nightporter.surfaces.cli.helping import help_of
+
+        print(help_of(build(), asked))
+        return 0
     try:
         code: Any = build()(words)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except CycloptsError as error:
         # Its message is a sentence of its own; what to do is in the help of the verb.
-        known = words and any(words[0] in (verb.name, *verb.aliases) for verb in VERBS)
         what = str(error).strip().partition(" Available commands")[0].rstrip(".")
         return _refuse({"code": "usage", "what": what, "why": "",
-                        "next": f"nightporter {words[0]} --help" if known else "nightporter --help"}, as_json, 2)
+                        "next": f"nightporter {words[0]} --help" if asked else "nightporter --help"}, as_json, 2)
     except NightporterError as error:
         return _refuse(error.as_json(), as_json, error.exit_code)
     except KeyboardInterrupt:
