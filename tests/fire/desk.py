@@ -19,6 +19,7 @@ from datetime import timedelta
 from typing import Any
 
 from nightporter import logs
+from nightporter.errors import StoreError
 from nightporter.surfaces.api import Porter, Run, cron, every
 
 SETTINGS = ("beat", "lease", "sweep", "drain")
@@ -77,7 +78,10 @@ class FireDesk(Porter):
             await asyncio.sleep(self.order["arrivals"])
             number = len(open(self.order["told"]).readlines())  # noqa: PTH123, SIM115
             external_id = f"arrival-{number}"
-            answer = await self.fire("arrive", payload={"n": number}, external_id=external_id)
+            try:
+                answer = await self.fire("arrive", payload={"n": number}, external_id=external_id)
+            except StoreError:
+                continue  # it may have been taken all the same: the same one is told again
             os.write(book, json.dumps({"id": external_id, "run": answer.run_id}).encode() + b"\n")
             os.fsync(book)
 

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from nightporter import logs
 from nightporter.clock import Clock
-from nightporter.errors import Conflict
+from nightporter.errors import Conflict, StoreError, StoreRefused
 from nightporter.store import Store, Tx
 from nightporter.store.durable import durable
 from nightporter.words import Work
+
+T = TypeVar("T")
+log = logs.get(__name__)
+
+RETRY_WRITE = 1.0
+"""Seconds between tries to write while the store is ill."""
 
 
 class WorkerDesk:
@@ -23,7 +34,7 @@ class WorkerDesk:
             tx.fence(work.run_id, work.token)
             tx.write_child(work.run_id, work.token, worker=self._worker, host=self._host, group=group, started=started)
 
-        await durable(self._store, write)
+        await self._written(write)
 
     async def effect_intended(self, work: Work, name: str, key: str) -> str | None:
         def write(tx: Tx) -> str | None:
@@ -40,11 +51,23 @@ class WorkerDesk:
             tx.intend([(work.run_id, key, name, attempt, work.token)], now=self._clock.now())
             return None
 
-        return await durable(self._store, write)
+        return await self._written(write)
 
     async def effect_done(self, work: Work, key: str, permalink: str = "") -> None:
         def write(tx: Tx) -> None:
             tx.fence(work.run_id, work.token)
             tx.effect_done(work.run_id, key, permalink, now=self._clock.now())
 
-        await durable(self._store, write)
+        await self._written(write)
+
+    async def _written(self, write: Callable[[Tx], T]) -> T:
+        """Durable, however long the store is ill meanwhile: the work waits, it does not fail. Each of these writes may
+        be made twice, for the first may stand although its answer was lost."""
+        while True:
+            try:
+                return await durable(self._store, write)
+            except StoreRefused:
+                raise
+            except StoreError as error:
+                log.warning("dispatch.waits_for_the_store", error=str(error))
+                await asyncio.sleep(RETRY_WRITE)

@@ -18,7 +18,7 @@ from pathlib import Path
 from nightporter import logs
 from nightporter.clock import SECOND, Clock
 from nightporter.dispatch.claim import Claimed, Definitions, Runners, claim
-from nightporter.dispatch.desk import WorkerDesk
+from nightporter.dispatch.desk import RETRY_WRITE, WorkerDesk
 from nightporter.dispatch.end import Attempt, Result, end
 from nightporter.errors import StoreError, StoreRefused
 from nightporter.store import Store, Tx
@@ -31,8 +31,6 @@ log = logs.get(__name__)
 
 GRACE = 5.0
 """Seconds a runner that kills its own children gets beyond the timeout before its task is cancelled."""
-RETRY_WRITE = 1.0
-"""Seconds between tries to write an ending while the store is ill; the worker's lease is the end of it."""
 
 
 class Flight:
