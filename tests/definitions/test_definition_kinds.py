@@ -72,6 +72,7 @@ def test_a_shipped_target_completes_its_config(written: str, kind: str, part: di
         ("target: {http: https://example.com, json: 1, body: x}", (2, 37), "both `json` and `body`"),
         ("target: noop\ndeliver: [{webhook: https://example.com}]", (3, 12), "`webhook` needs `secret`"),
         ("target: noop\ndeliver: [{file: ../x}]", (3, 18), "`file.path`"),
+        ("target: noop\ndeliver: [{webhook: https://example.com/in, secret: whsec_abc}]", (3, 45), "`webhook.secret`"),
         ("target: noop\ndeliver: [{file: /srv/x.md}]", (3, 18), "`file.path`"),
         ("target: noop\ndeliver: [{file: 'a{{b}}'}]", (3, 18), "unknown field"),
     ],

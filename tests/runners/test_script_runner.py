@@ -28,6 +28,22 @@ async def test_standard_output_is_the_report_and_standard_error_the_log() -> Non
     assert ended == Ended.ok("report\n", log="log", exit_code=0)
 
 
+async def test_a_program_that_is_not_there_is_looked_for_beside_the_definition() -> None:
+    ended = await run("report.sh --all")
+    assert ended.error_class is ErrorClass.CONFIGURATION
+    assert "`./` before the name of a file beside the definition, or `cwd: .`" in ended.error
+    assert "./report.sh is a file beside the definition" in (await run(["report.sh"])).error
+
+
+async def test_line_ends_of_windows_are_named(tmp_path: Path) -> None:
+    script = tmp_path / "report.sh"
+    script.write_bytes(b"#!/bin/sh\r\necho x\r\n")
+    script.chmod(0o700)
+    ended = await run({"file": str(script)})
+    assert ended.error_class is ErrorClass.CONFIGURATION
+    assert "its first line ends as lines of Windows do" in ended.error
+
+
 async def test_a_list_is_run_without_a_shell() -> None:
     ended = await run({"command": ["printf", "%s|", "a b", "$HOME", "*", 7]})
     assert ended.text == "a b|$HOME|*|7|"

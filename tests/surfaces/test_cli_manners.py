@@ -196,3 +196,33 @@ def test_output_that_nobody_reads_any_more_is_no_error(shell: Shell) -> None:
 
 def test_call_answers_with_a_code_for_every_kind_of_error(shell: Shell) -> None:
     assert call(["show", "nobody", "--home", str(shell.home)]) == 3
+
+
+def test_init_ends_with_the_command_for_the_home_that_was_said(tmp_path: Path) -> None:
+    home = tmp_path / "a home"
+    assert Shell(home)("init").out.endswith(f"Next: nightporter up --home '{home}'\n")
+
+
+def test_a_pass_under_a_stop_says_that_nothing_starts(shell: Shell) -> None:
+    shell("stop")
+    assert "the desk is stopped" in shell("tick").err
+    shell("stop", "--lift")
+    assert "the desk is stopped" not in shell("tick").err
+
+
+def test_a_second_desk_says_who_leads_and_a_stopping_one_what_it_waits_for(shell: Shell) -> None:
+    import signal
+
+    first = shell.process("up")
+    assert first.stdout is not None
+    while "desk.started" not in first.stdout.readline():
+        pass
+    second = shell.process("up")
+    assert second.stdout is not None
+    while "standing by" not in (line := second.stdout.readline()):
+        assert line
+    assert f"another desk leads ({first.pid} on " in line
+    for desk in (second, first):
+        desk.send_signal(signal.SIGINT)
+        out, _ = desk.communicate(timeout=20)
+        assert (desk.returncode, "nightporter: stopping" in out) == (0, True)

@@ -79,3 +79,18 @@ def test_automations_have_their_next_fires(shell: Shell) -> None:
     later = shell("next", "evening", "-n", "1", "--after", one[0]["at"], "--json").json["items"]
     assert later[0]["at"] == one[1]["at"]
     assert shell("next", "noon").code == 3
+
+
+@pytest.mark.parametrize(("text", "after", "why"), [
+    ("when: sometimes", "", "its definition has an error. "),
+    ("when: at 2020-01-01T00:00", "", "has no fire after that"),
+    ("when: every 5m", "disable", "tea is paused."), ("description: by hand", "", "it has no schedule"),
+    ("triggers: [{every: 5m, enabled: false}]", "", "its schedule is switched off"),
+])
+def test_an_automation_with_nothing_armed_says_why(shell: Shell, text: str, after: str, why: str) -> None:
+    shell.write("tea.md", f"---\n{text}\n---\nTea.\n")
+    shell("tick")
+    if after:
+        assert shell(after, "tea").code == 0
+    said = shell("next", "tea")
+    assert (said.code, said.out.startswith("Nothing is armed: "), why in said.out) == (0, True, True)

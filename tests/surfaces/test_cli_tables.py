@@ -26,7 +26,9 @@ class Screen(io.StringIO):
         return True
 
 
-def shown(monkeypatch: pytest.MonkeyPatch, columns: int, heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+def shown(
+    monkeypatch: pytest.MonkeyPatch, columns: int, heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]
+) -> str:
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("TERM", "xterm")
     screen = Screen()

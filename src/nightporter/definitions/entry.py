@@ -49,7 +49,8 @@ def entry_of(where: str, value: Value, kinds: Collection[str], later: Mapping[st
     if len(named) > 1:
         second = value.keys[named[1]]
         raise bad(second, f"one entry of `{where}` has two kinds: {named[0]} and {named[1]}",
-                  next="give each its own entry, beginning with `- `")
+                  next=f"choose one of them: a `{where}` is one thing" if where == "target"
+                  else "give each its own entry, beginning with `- `")
     kind = named[0]
     place, said, beside = value.keys[kind], value.values[kind], value.without(kind)
     if isinstance(said, Entries):

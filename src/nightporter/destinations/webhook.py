@@ -36,7 +36,7 @@ def check(config: object, folder: Path | None = None) -> dict[str, Any]:
     given = mapping(config, "webhook", known=_KEYS, short="url")
     check_url(need(given, "webhook", "url", "url: https://example.com/in"), "webhook.url")
     unsigned = typed(given, "webhook", "unsigned", bool, False)
-    references = [secrets.check_reference(one) for one in items(given, "webhook", "secret")]
+    references = [secrets.check_reference(one, "webhook.secret") for one in items(given, "webhook", "secret")]
     if bool(references) == unsigned:
         raise BadInput(
             "`webhook` has both `secret` and `unsigned`" if unsigned else "`webhook` needs `secret`",

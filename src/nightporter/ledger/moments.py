@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from nightporter.clock import SECOND, Instant, moment, rfc3339
+import re
+
+from nightporter.clock import SECOND, Instant, micros, moment, rfc3339
 from nightporter.errors import BadSchedule
+from nightporter.rules.durations import parse_duration
 from nightporter.rules.schedule import next_due, parse
 from nightporter.rules.zones import zone
 
@@ -52,21 +55,44 @@ def lasting(duration: int) -> str:
     return f"{days} d {hours} h" if hours else f"{days} d"
 
 
-def asked_moment(text: str, timezone: str, now: Instant) -> Instant:
-    """The instant somebody means: `2026-11-03T07:30`, in the zone unless it has an offset, or `07:30`, the last one
-    that has come. Raises BadSchedule."""
+_CLOCK = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?")
+
+
+def asked_moment(text: str, timezone: str, now: Instant, *, ahead: bool = False) -> Instant:
+    """The instant somebody means: `2026-11-03T07:30`, in the zone unless it has an offset; or `07:30`, `07:30:15`: the
+    last one that has come, or `ahead` the next one. Raises BadSchedule."""
     written = text.strip()
-    if len(written) <= 5 and ":" in written:
-        hour, _, minute = written.partition(":")
-        if hour.isdigit() and minute.isdigit() and int(hour) < 24 and int(minute) < 60:
-            daily = parse("cron", f"{int(minute)} {int(hour)} * * *", timezone)
-            yesterday = next_due(daily, Instant(now - 25 * 3600 * SECOND))
-            latest = yesterday
-            while latest is not None and (later := next_due(daily, latest)) is not None and later <= now:
-                latest = later
-            if latest is not None:
-                return latest
-    found = next_due(parse("at", written, timezone), _LONG_AGO)
+    clock = _CLOCK.fullmatch(written)
+    if clock is not None and int(clock[1]) < 24 and int(clock[2]) < 60 and int(clock[3] or 0) < 60:
+        daily = parse("cron", f"{int(clock[2])} {int(clock[1])} * * *", timezone)
+        beyond = int(clock[3] or 0) * SECOND
+        found = next_due(daily, Instant(now - beyond - (0 if ahead else 49 * 3600 * SECOND)))
+        while not ahead and found is not None:
+            later = next_due(daily, found)
+            if later is None or later + beyond > now:
+                break
+            found = later
+        if found is not None:
+            return Instant(found + beyond)
+    try:
+        found = next_due(parse("at", written, timezone), _LONG_AGO)
+    except BadSchedule as error:
+        raise BadSchedule(error.what, why=error.why, next=_MOMENTS) from error
     if found is None:
-        raise BadSchedule(f"{written!r} is out of reach", next="write an instant like 2026-11-03T07:30")
+        raise BadSchedule(f"{written!r} is out of reach", next=_MOMENTS)
     return found
+
+
+_MOMENTS = "write a time of day like 07:30, or an instant like 2026-11-03T07:30"
+
+
+def asked_span(text: str, timezone: str, now: Instant, *, ahead: bool = False) -> Instant:
+    """As `asked_moment`, or a span from now: `2h` ago, `ahead` in 2h. Raises BadSchedule."""
+    try:
+        span = micros(parse_duration(text))
+    except BadSchedule:
+        try:
+            return asked_moment(text, timezone, now, ahead=ahead)
+        except BadSchedule as error:
+            raise BadSchedule(error.what, why=error.why, next=f"{_MOMENTS}, or a span like 2h") from error
+    return Instant(now + span if ahead else now - span)

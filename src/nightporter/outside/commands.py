@@ -66,7 +66,7 @@ def program(name: str, search: str, cwd: Path) -> str:
         found = shutil.which(name, path=search)
         if found is None:
             raise BadInput(f"the program {name!r} is not there", why=f"no folder of PATH ({search}) has it",
-                           next="install it, or write its absolute path")
+                           next=f"install it, or write its absolute path; ./{name} is a file beside the definition")
         return str(Path(found).absolute())
     path = cwd / Path(name).expanduser()
     if not path.is_file():

@@ -22,18 +22,19 @@ class SecretUnavailable(BadInput):
     code = "secret_unavailable"
 
 
-def check_reference(reference: object) -> str:
+def check_reference(reference: object, key: str = "") -> str:
     """The reference as text. Raises BadInput where it is none; what stands behind it is not looked at.
 
-    The message never repeats what was given: it may be the secret itself.
+    `key` is where it is written. The message names it, and never repeats what was given: it may be the secret itself.
     """
     if isinstance(reference, str):
         scheme, _, name = reference.partition(":")
         if (scheme == "env" and _VARIABLE.fullmatch(name)) or (scheme == "file" and name.startswith(("/", "~/"))):
             return reference
+    at = f"`{key}`: " if key else ""
     raise BadInput(
-        "a secret is given where a reference to one is expected" if isinstance(reference, str)
-        else f"a secret reference is text, not {type(reference).__name__}",
+        f"{at}a secret is given where a reference to one is expected" if isinstance(reference, str)
+        else f"{at}a secret reference is text, not {type(reference).__name__}",
         why="a secret written into a definition would be stored and shown",
         next="write env:NAME for a variable of the desk's environment, or file:/absolute/path for a file",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from datetime import timedelta
+from pathlib import Path
 
 from nightporter.errors import NightporterError
 from nightporter.outside.commands import Command
@@ -52,18 +53,39 @@ def badly(command: Command, finished: Finished, text: str, *, by_shell: bool = F
     if finished.not_executed:
         return Ended.failed(
             ErrorClass.CONFIGURATION,
-            f"the program {command.argv[0]!r} cannot be executed; the interpreter its first line names is missing, or "
-            "it is made for another machine; correct the line, or write the interpreter into `command`",
+            f"the program {command.argv[0]!r} cannot be executed; {_why_not_executed(command.argv[0])}",
             text=text, log=log, exit_code=code)
     if by_shell and code in (126, 127):
         what = "is not there" if code == 127 else "cannot be executed"
-        return Ended.failed(ErrorClass.CONFIGURATION, f"a command it calls {what} (exit code {code}){said}",
+        next = _BESIDE if code == 127 and _starts_in_scratch(command) else ""
+        return Ended.failed(ErrorClass.CONFIGURATION, f"a command it calls {what} (exit code {code}){said}{next}",
                             text=text, log=log, exit_code=code)
     if finished.code < 0:
         how = f"it was ended by {_signal(-finished.code)}{said}"
     else:
         how = f"it ended with exit code {code}{said}"
     return Ended.failed(ErrorClass.NONZERO_EXIT, how, text=text, log=log, exit_code=code)
+
+
+_BESIDE = ("; it works in the run's scratch folder: `./` before the name of a file beside the definition, or `cwd: .` "
+           "for the folder of the definition")
+
+
+def _starts_in_scratch(command: Command) -> bool:
+    return command.cwd.parent.name == "scratch" or command.cwd.name.startswith("nightporter-")
+
+
+def _why_not_executed(program: str) -> str:
+    try:
+        with Path(program).open("rb") as file:
+            first = file.readline(300)
+    except OSError:
+        first = b""
+    if first.startswith(b"#!") and first.endswith(b"\r\n"):
+        return ("its first line ends as lines of Windows do, and so names an interpreter that is not there; save it "
+                "with line ends of Unix")
+    return ("the interpreter its first line names is missing, or it is made for another machine; correct the line, or "
+            "write the interpreter into `command`")
 
 
 def misconfigured(error: NightporterError) -> Ended:

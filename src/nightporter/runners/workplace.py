@@ -23,7 +23,10 @@ _SIZES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 def process_options(given: dict[str, Any], what: str, folder: Path | None) -> dict[str, Any]:
     """The keys that every target with a process of its own has: env, secrets, cwd, memory, files, cpu."""
     given["env"] = texts(given, what, "env")
-    given["secrets"] = {name: secrets.check_reference(one) for name, one in texts(given, what, "secrets").items()}
+    given["secrets"] = {
+        name: secrets.check_reference(one, f"{what}.secrets.{name}")
+        for name, one in texts(given, what, "secrets").items()
+    }
     for name in (*given["env"], *given["secrets"]):
         if not name.isascii() or not name.replace("_", "a").isalnum() or name[:1].isdigit():
             raise BadInput(f"`{what}.env` cannot have the name {name!r}", why="it is no name of a variable",

@@ -49,7 +49,8 @@ def open_store(url: str, *, now: int, patience: float = 60.0, kick_folder: Path 
             from nightporter.store.postgres import PostgresStore
         except ImportError as error:
             raise BadInput(
-                "a PostgreSQL store needs its driver", why=str(error), next="pip install 'nightporter[postgres]'"
+                "a PostgreSQL store needs its driver", why=str(error),
+                next="pip install 'nightporter[postgres]', or in a clone: pip install -e '.[postgres]'"
             ) from error
         return PostgresStore(url, now=now, patience=patience)
     if "://" in url:

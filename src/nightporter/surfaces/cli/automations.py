@@ -12,11 +12,10 @@ from nightporter import operations
 from nightporter.clock import Instant, micros
 from nightporter.definitions import scan
 from nightporter.engine.places import definitions_of
-from nightporter.errors import BadInput, BadSchedule
+from nightporter.errors import BadInput
 from nightporter.ledger import AutomationDetail, automation_detail, automations, refused_files, resolve
 from nightporter.ledger.lines import AutomationLine, run_line
-from nightporter.ledger.moments import asked_moment, lasting, spoken
-from nightporter.rules.durations import parse_duration
+from nightporter.ledger.moments import asked_span, lasting, spoken
 from nightporter.store import Tx
 from nightporter.surfaces.cli.place import USUAL, Common, DryRun, Place, opened, person
 from nightporter.words import Reason
@@ -159,23 +158,16 @@ def enable(name: Name, *, dry_run: DryRun = False, common: Common = USUAL) -> No
 
 def disable(
     name: Name, *, reason: Annotated[str, Parameter(help="Why, for those who ask.")] = "",
-    until: Annotated[str | None, Parameter(help="When it ends by itself: 2h, or 2026-11-03T09:00.")] = None,
+    until: Annotated[str | None, Parameter(help="When it ends by itself: 2h, 07:30, or 2026-11-03T09:00.")] = None,
     dry_run: DryRun = False, common: Common = USUAL,
 ) -> None:
     """Pause an automation: nothing fires it but a person, and what is queued waits."""
 
     def pause(tx: Tx, automation_id: str, now: Instant) -> None:
-        end = None if until is None else _end(until, common.settings().timezone, now)
+        end = None if until is None else asked_span(until, common.settings().timezone, now, ahead=True)
         operations.pause(tx, automation_id, by=person(), reason=reason, until=end, now=now)
 
     _change(name, pause, dry_run, common)
-
-
-def _end(text: str, timezone: str, now: Instant) -> Instant:
-    try:
-        return Instant(now + micros(parse_duration(text)))
-    except BadSchedule:
-        return asked_moment(text, timezone, now)
 
 
 def remove(

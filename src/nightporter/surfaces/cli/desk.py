@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shlex
 import signal
+import socket
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -19,8 +21,9 @@ from nightporter.engine.places import definitions_of
 from nightporter.errors import BadInput, Conflict
 from nightporter.ledger import Home, reads
 from nightporter.ledger.home import home_findings
-from nightporter.ledger.status import stop_of
+from nightporter.ledger.status import stop_of, worker_lines
 from nightporter.store import Tx
+from nightporter.surfaces.cli.out import Out
 from nightporter.surfaces.cli.place import USUAL, Common, DryRun, Place, opened, person
 
 EXAMPLE = """\
@@ -75,7 +78,8 @@ def init(
         ("store", _shown_store(config)), ("definitions", str(folder)), ("outputs", str(config.outputs)),
         ("zone", config.timezone), ("example", str(file) if example else ""),
     ])
-    out.line("Nothing was made: a dry run." if dry_run else "Next: nightporter up")
+    home = "" if common.home is None else f" --home {shlex.quote(common.home)}"
+    out.line("Nothing was made: a dry run." if dry_run else f"Next: nightporter up{home}")
 
 
 def _make(path: Path) -> None:
@@ -114,21 +118,34 @@ def _serve(common: Common, role: Literal["desk", "worker"]) -> None:
             out.line(f"definitions in {definitions_of(config)}, zone {config.timezone}; Ctrl-C stops")
     sys.stdout.flush()
     sys.setswitchinterval(SWITCH_INTERVAL)
-    asyncio.run(_until_told(Engine(config, role=role)))
+    asyncio.run(_until_told(Engine(config, role=role), out))
 
 
-async def _until_told(engine: Engine) -> None:
+async def _until_told(engine: Engine, out: Out) -> None:
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, told.set)
     await engine.start()
     try:
+        if engine.role == "desk" and not engine.leading:
+            others = await engine.read(lambda tx: worker_lines(tx, socket.gethostname()))
+            who = ", ".join(f"{w.pid} on {w.host}" for w in others if w.role == "desk" and w.id != engine.worker)
+            _tell(out, f"standing by: another desk leads ({who or 'elsewhere'}); this one runs and delivers beside it")
         await told.wait()
+        waits = engine.flight.in_the_air + engine.courier.in_the_air
+        _tell(out, f"stopping: {waits} run(s) and deliveries under way have {engine.config.drain.total_seconds():g} s; "
+                   "Ctrl-C again does not wait" if waits else "stopping")
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)  # the second one ends the process; what it held is taken back later
         await engine.stop()
+
+
+def _tell(out: Out, text: str) -> None:
+    if not out.as_json:
+        out.line(f"nightporter: {text}")
+        sys.stdout.flush()
 
 
 def _refuse_network(config: Config) -> None:
@@ -149,17 +166,19 @@ def tick(*, common: Common = USUAL) -> None:
     engine = Engine(config, role="tick")
     began = engine.clock.now()
 
-    async def once() -> tuple[int, int, bool]:
+    async def once() -> tuple[int, int, bool, bool]:
         async with engine.running():
             await engine.one_pass()
             ended, left = await engine.read(lambda tx: _since(tx, began))
-            return ended, left, engine.leading
+            return ended, left, engine.leading, await engine.read(lambda tx: tx.stopped())
 
-    ended, left, led = asyncio.run(once())
+    ended, left, led, stopped = asyncio.run(once())
     out = common.out()
     if out.as_json:
         out.json({"answered_what_was_due": led, "runs_ended": ended, "runs_waiting": left})
         return
+    if stopped:
+        out.note("the desk is stopped: nothing starts or is delivered until nightporter stop --lift")
     if not led:
         out.note("a desk is running and answers what is due; this pass only ran and delivered")
     out.line(f"{ended} run(s) ended, {left} wait(s)")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -11,6 +11,9 @@ from nightporter.errors import BadInput, BadSchedule
 from nightporter.rules.schedule import next_due, parse, sentence
 from nightporter.surfaces.cli.place import USUAL, Common
 from nightporter.words.automation import Schedule
+
+if TYPE_CHECKING:
+    from nightporter.ledger.lines import AutomationLine
 
 _LONG_AGO = Instant(-62_000_000_000 * 1_000_000)
 MOST = 1000
@@ -109,5 +112,19 @@ def _of_automations(name: str | None, count: int, after: str | None, common: Com
     place.out.table(
         ("when", "automation", "trigger"),
         [(spoken(fire.at, fire.timezone), line.name, fire.trigger) for fire, line in fires],
-        empty="Nothing is armed.",
+        empty="Nothing is armed." if name is None else _why_nothing(lines[0]),
     )
+
+
+def _why_nothing(line: AutomationLine) -> str:
+    """Why an automation has no next fire."""
+    if line.error is not None:
+        return "Nothing is armed: its definition has an error. {path}:{line}:{column}: {what}".format(**line.error)
+    if line.state != "active":
+        return f"Nothing is armed: {line.name} is {line.state.replace('_', ' ')}. {line.state_reason}".rstrip()
+    clocks = [trigger for trigger in line.triggers if trigger.schedule is not None]
+    if not clocks:
+        return "Nothing is armed: it has no schedule, and runs when a person asks or a program calls it."
+    if not any(trigger.enabled for trigger in clocks):
+        return "Nothing is armed: its schedule is switched off (`enabled: false`)."
+    return "Nothing is armed: its schedule has no fire after that."

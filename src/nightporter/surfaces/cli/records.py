@@ -46,7 +46,7 @@ def firings(
     name: Which = None, *,
     did_not_run: Annotated[bool, Parameter(help="Only those that became no run.")] = False,
     verdict: Annotated[str, Parameter(help="Only those with this verdict.")] = "",
-    since: Annotated[str | None, Parameter(help="Only those since: 2h, 7d, or 2026-11-03T09:00.")] = None,
+    since: Annotated[str | None, Parameter(help="Only those since: 2h, 7d, 07:30, or 2026-11-03T09:00.")] = None,
     limit: Count = 20, cursor: Cursor = "", common: Common = USUAL,
 ) -> None:
     """The ledger: every arrival with what became of it, newest first."""

@@ -8,14 +8,13 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from nightporter import operations
-from nightporter.clock import Instant, micros
-from nightporter.errors import BadSchedule, Conflict
+from nightporter.clock import Instant
+from nightporter.errors import Conflict
 from nightporter.ledger import Page, RunDetail, dead_letters, resolve, resolve_run, run_detail
 from nightporter.ledger import explain as explain_it
 from nightporter.ledger import runs as list_runs
 from nightporter.ledger.lines import RunLine, run_line
-from nightporter.ledger.moments import asked_moment, lasting, spoken
-from nightporter.rules.durations import parse_duration
+from nightporter.ledger.moments import asked_span, lasting, spoken
 from nightporter.states import ENDED, RunState
 from nightporter.store import Tx
 from nightporter.surfaces.cli.place import USUAL, Common, DryRun, Place, opened, person
@@ -30,7 +29,7 @@ LOOK_EVERY = 0.25
 
 def runs(
     name: Which = None, *, state: Annotated[str, Parameter(help="Only those in this state.")] = "",
-    since: Annotated[str | None, Parameter(help="Only those since: 2h, 7d, or 2026-11-03T09:00.")] = None,
+    since: Annotated[str | None, Parameter(help="Only those since: 2h, 7d, 07:30, or 2026-11-03T09:00.")] = None,
     limit: Count = 20, cursor: Cursor = "", common: Common = USUAL,
 ) -> None:
     """Runs, newest first."""
@@ -55,11 +54,7 @@ def dead(name: Which = None, *, limit: Count = 20, cursor: Cursor = "", common: 
 
 def since_when(text: str, place: Place) -> Instant:
     """The instant that a span or a moment means. Raises BadSchedule."""
-    now = place.clock.now()
-    try:
-        return Instant(now - micros(parse_duration(text)))
-    except BadSchedule:
-        return asked_moment(text, place.config.timezone, now)
+    return asked_span(text, place.config.timezone, place.clock.now())
 
 
 def _show_runs(place: Place, found: Page[RunLine], empty: str) -> None:
