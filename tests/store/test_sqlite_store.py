@@ -403,3 +403,21 @@ def test_rows_of_any_number_and_any_text_come_back_as_they_were(store: Store) ->
         store.write(lambda tx, rows=rows: tx.write_firings([], rows, now=NOW))  # type: ignore[misc]  # bound per turn
         found = store.read(lambda tx, rows=rows: tx.payloads([r[0] for r in rows]))  # type: ignore[misc]
         assert found == {r[0]: (r[1], None) for r in rows}
+
+
+def test_a_disk_that_the_log_itself_filled_is_written_again_once_it_can_be_folded_back(tmp_path: Path) -> None:
+    # The log is held open by a reader and grows; then the file may grow no further, which is a full disk.
+    store = SqliteStore(tmp_path / "desk.sqlite", now=0)
+    path = tmp_path / "desk.sqlite"
+    try:
+        for n in range(50):
+            store.write(lambda tx, n=n: tx.put_setting(f"k{n % 5}", "x" * 2000))  # type: ignore[misc]  # bound per turn
+        log = path.with_name("desk.sqlite-wal")
+        assert log.stat().st_size > 50_000
+        transactions = store.writer._transactions
+        assert isinstance(transactions.translate(apsw.FullError("full")), StoreUnwritable)
+        store.write(lambda tx: tx.put_setting("k", "v"))
+        assert log.stat().st_size < 10_000
+        assert store.read(lambda tx: tx.setting("k4")) == "x" * 2000
+    finally:
+        store.close()

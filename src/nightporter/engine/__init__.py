@@ -324,7 +324,7 @@ class Engine:
         now = self.clock.now()
         if self._leading and self._clock_source.evaluated_at is not None:
             tx.put_setting("due_evaluated_at", str(self._clock_source.evaluated_at))
-            if now > int(tx.setting("clock_high_water") or 0):
+            if now > (tx.setting_instant("clock_high_water") or 0):
                 tx.put_setting("clock_high_water", str(now))
 
     async def _rejoin(self) -> None:

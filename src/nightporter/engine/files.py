@@ -7,6 +7,7 @@ from nightporter.clock import Clock
 from nightporter.config import Config
 from nightporter.definitions import Change, Watcher, scan
 from nightporter.engine.places import definitions_of
+from nightporter.errors import StoreError, StoreRefused
 from nightporter.operations import Synced, follow, load
 from nightporter.store import Store
 
@@ -40,9 +41,16 @@ class DefinitionFiles:
             return
         self._changes += self._watcher.tick(self._clock.monotonic(), self._clock.now())
         while self._changes:
-            for line in follow(self._store, self._changes[0], default_timezone=self._config.timezone,
-                               now=self._clock.now):
-                _tell(line)
+            try:
+                for line in follow(self._store, self._changes[0], default_timezone=self._config.timezone,
+                                   now=self._clock.now):
+                    _tell(line)
+            except StoreError as error:
+                if not isinstance(error, StoreRefused):
+                    raise
+                log.error("definition.not_taken", path=repr(self._changes[0].path), error=str(error))
+            except Exception:  # whatever is wrong with one file costs that file
+                log.exception("definition.not_taken", path=repr(self._changes[0].path))
             del self._changes[0]
 
 

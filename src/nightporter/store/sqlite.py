@@ -108,8 +108,14 @@ class SqliteTransactions:
     def __init__(self, path: str, *, patience: float) -> None:
         self._connection = connect(path, patience=patience)
         self._sql = SqliteSql(self._connection)
+        self._full = False
 
     def begin(self) -> Tx:
+        if self._full:
+            # The log itself may be what fills the disk: folding it back is the only way out that needs no space.
+            with contextlib.suppress(apsw.Error):  # then the write below says what is wrong
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._full = False
         self._connection.execute("BEGIN IMMEDIATE")
         return Tx(self._sql, "sqlite")
 
@@ -135,6 +141,7 @@ class SqliteTransactions:
         return self._connection.in_transaction
 
     def translate(self, error: Exception) -> Exception:
+        self._full = self._full or isinstance(error, apsw.FullError)
         return translate(error)
 
     def close(self) -> None:

@@ -17,6 +17,11 @@ class SweepTx(TxBase):
         row = self.sql.one("setting_get", key=key)
         return None if row is None else row[0]
 
+    def setting_instant(self, key: str) -> Instant | None:
+        """A setting that is an instant; None where there is none or somebody wrote something else there."""
+        text = self.setting(key)
+        return Instant(int(text)) if text is not None and text.isdecimal() else None
+
     def put_setting(self, key: str, value: str) -> None:
         self.sql.run("setting_put", key=key, value=value)
 

@@ -41,12 +41,15 @@ class Terms:
 
     @staticmethod
     def read(tx: Tx, *, now: Instant, boot_at: Instant | None) -> Terms:
-        evaluated = _instant(tx.setting("due_evaluated_at"))
+        def instant(key: str) -> Instant:
+            return tx.setting_instant(key) or Instant(0)
+
+        evaluated = instant("due_evaluated_at")
         alive = [row[6] for row in tx.workers() if row[1] in ("desk", "worker")]
         return Terms(
             now, boot_at, evaluated if evaluated <= now else Instant(0),  # a wall that was put back tells nothing
             Instant(0) if tx.stopped() or not alive else Instant(min(alive)),
-            _instant(tx.setting("pruned_before")), _instant(tx.setting("ledger_pruned_before")),
+            instant("pruned_before"), instant("ledger_pruned_before"),
         )
 
     def parameters(self) -> dict[str, int | str]:
@@ -58,10 +61,6 @@ class Terms:
             "pruned_from": self.pruned_before or FOREVER, "ledger_pruned_before": self.ledger_pruned_before,
             "payload_bound": f"fir_{self.ledger_pruned_before // 1000:011x}", "delivery_tries": DELIVERY_TRIES,
         }
-
-
-def _instant(setting: str | None) -> Instant:
-    return Instant(int(setting)) if setting else Instant(0)
 
 
 @dataclass(slots=True)
