@@ -17,7 +17,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from nightporter import logs
-from nightporter.clock import Clock, Instant, micros
+from nightporter.clock import SECOND, Clock, Instant, micros
 from nightporter.delivery import Destinations
 from nightporter.delivery import recover as recover_deliveries
 from nightporter.dispatch import Definitions, Runners
@@ -30,6 +30,8 @@ from nightporter.store.locks import is_free
 log = logs.get(__name__)
 
 PRUNE_CHUNK = 200
+STOOD_STILL = 5 * SECOND
+"""A process that says each second that it is awake, and did not for this long, stood still. Half a lease, if longer."""
 PRUNE_CHUNKS = 20
 """Transactions of one kind in one sweep."""
 LEDGER_AT_LEAST = timedelta(days=30)
@@ -56,7 +58,8 @@ class Leases:
     """Who is dead. A pid proves nothing: a free lock does at once, a lease that stands still does after a while.
 
     The while is counted on the sweeper's own monotonic clock, from when it first saw the lease standing, so that
-    neither a step of the wall clock nor a long lock on the store kills anybody.
+    neither a step of the wall clock nor a long lock on the store kills anybody. It is counted anew after the sweeper
+    itself stood still: when a whole machine was paused, everybody's lease stands, and nobody is dead.
     """
 
     def __init__(self, clock: Clock, *, host: str, lease: timedelta) -> None:
@@ -64,9 +67,19 @@ class Leases:
         self._host = host
         self._lease = micros(lease)
         self._seen: dict[str, tuple[int, int]] = {}
+        self._awake_at = clock.monotonic()
+
+    def awake(self) -> None:
+        """The sweeper's own process goes on: to be said every second or so."""
+        now = self._clock.monotonic()
+        if now - self._awake_at > max(self._lease // 2, STOOD_STILL):
+            log.warning("sweep.stood_still", seconds=(now - self._awake_at) // SECOND)
+            self._seen.clear()
+        self._awake_at = now
 
     def dead(self, workers: Sequence[tuple[object, ...]]) -> list[str]:
         """The dead among `Tx.workers()`."""
+        self.awake()
         now = self._clock.monotonic()
         found = []
         seen: dict[str, tuple[int, int]] = {}
@@ -143,6 +156,14 @@ def tidy(store: Store, state: Path) -> None:
     for path, worker in locks.items():
         if worker in ended and is_free(path):
             path.unlink(missing_ok=True)
+    store.write(lambda tx: tx.forget_quarantined_runs())
+
+
+def name_what_nobody_runs(store: Store, runners: Runners) -> None:
+    """Log the kinds of runs that wait for a runner that this process does not have; another one may."""
+    for kind, runs, _ in store.read(lambda tx: tx.queued_by_kind()):
+        if kind not in runners:
+            log.warning("sweep.no_runner_here", kind=kind, runs=runs)
 
 
 def prune(store: Store, *, keep_runs: timedelta, keep_ledger: timedelta, now: Instant) -> bool:

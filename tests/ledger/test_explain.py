@@ -216,6 +216,14 @@ def shutdown(store: Store) -> Explanation:
     return said(store, ran(store, Ended(Ending.CANCELLED, reason=Reason.SHUTDOWN), runner="script"))
 
 
+def not_started(store: Store) -> Explanation:
+    return said(store, ran(store, Ended(Ending.CANCELLED, reason=Reason.NOT_STARTED, error="the store is locked")))
+
+
+def may_have_acted(store: Store) -> Explanation:
+    return said(store, ran(store, Ended(Ending.ERROR, reason=Reason.MAY_HAVE_ACTED, error="effect 'mail'")))
+
+
 def rejected_by_receiver(store: Store) -> Explanation:
     run = ran(store, Ended.ok("hello"), deliver=[FILE])
     send(store, Sent(Receipt.PERMANENT, error="404 Not Found", status=404), after(NOW, seconds=4))
@@ -275,6 +283,10 @@ SCENES: dict[Reason, tuple[Callable[[Store], Explanation], str]] = {
     Reason.SUPERSEDED: (superseded, r"It was cancelled: a newer run took its place \(run_\w+\)"),
     Reason.DISMISSED: (dismissed, r"It failed.*: a person looked at it and chose not to run it again"),
     Reason.SHUTDOWN: (shutdown, r"not repeated unasked: the desk was shut down before it could end"),
+    Reason.NOT_STARTED: (not_started, r"It is queued again .* could not be started; .* \(the store is locked\)"),
+    Reason.MAY_HAVE_ACTED: (
+        may_have_acted, r"not repeated unasked: an earlier attempt may have acted .* \(effect 'mail'\)"
+    ),
     Reason.REJECTED_BY_RECEIVER: (
         rejected_by_receiver, r"not delivered to out \(file\) after one try: .* refused it for good \(404.* work is not"
     ),

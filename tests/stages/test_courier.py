@@ -13,10 +13,11 @@ from flights import ToldDestination, landed, launched
 from night import Night
 from turns import held
 
+import nightporter.air
 import nightporter.delivery.courier
 from nightporter.clock import ManualClock
-from nightporter.delivery import LANE_SLOTS, Courier, record
-from nightporter.errors import StoreUnwritable
+from nightporter.delivery import LANE_SLOTS, Courier, record, take
+from nightporter.errors import StoreRefused, StoreUnwritable
 from nightporter.store import Store
 from nightporter.words import Destination, Ended, Limits, Parcel, Receipt, Sent
 from words import an_automation, fire, rows
@@ -216,31 +217,70 @@ async def test_what_cannot_be_read_is_given_up_and_never_sent(store: Store, cloc
     assert "cannot be read" in error
 
 
-@pytest.mark.parametrize(
-    ("sent", "becomes"),
-    [(Sent(Receipt.DELIVERED, evidence="id \ud83d"), "delivered"),
-     (Sent(Receipt.PERMANENT, error="\ud83d"), "given_up"),
-     (Sent(Receipt.TRANSIENT, error="\ud83d"), "pending")],
-)
-async def test_an_answer_that_cannot_be_written_is_recorded_as_what_it_was(
-    store: Store, clock: ManualClock, carry: Carry, sent: Sent, becomes: str
+ANSWERS = [(Receipt.DELIVERED, "delivered"), (Receipt.PERMANENT, "given_up"), (Receipt.TRANSIENT, "pending")]
+
+
+@pytest.mark.parametrize(("receipt", "becomes"), ANSWERS)
+@pytest.mark.parametrize("unkept", ["bad\0body", "bad\ud83dbody"], ids=["nul", "surrogate"])
+async def test_what_no_store_holds_is_replaced_and_the_answer_is_recorded(
+    store: Store, clock: ManualClock, carry: Carry, receipt: Receipt, becomes: str, unkept: str
 ) -> None:
     async def strange(parcel: Parcel) -> Sent:
-        return sent
+        return Sent(receipt, evidence=unkept, error=unkept)
 
     courier = carry(ToldDestination(strange))
     results(store, clock, 1)
     await landed(store, courier)
-    [(state, evidence, error)] = deliveries(store)
-    assert state == becomes
-    assert "\\ud83d" in evidence + error
+    [(state, _, error)] = deliveries(store)
+    assert (state, error) == (becomes, "bad\ufffdbody")
+    assert rows(store, "SELECT result, error FROM delivery_try") == [(str(receipt), "bad\ufffdbody")]
     assert courier.in_the_air == 0
+
+
+@pytest.mark.parametrize(("receipt", "becomes"), ANSWERS)
+async def test_an_answer_that_cannot_be_written_is_recorded_as_what_it_was(
+    store: Store, clock: ManualClock, carry: Carry, receipt: Receipt, becomes: str
+) -> None:
+    async def strange(parcel: Parcel) -> Sent:
+        return Sent(receipt, evidence="fine", status=1 << 70)
+
+    courier = carry(ToldDestination(strange))
+    results(store, clock, 1)
+    await landed(store, courier)
+    assert [state for state, *_ in deliveries(store)] == [becomes]
+    assert rows(store, "SELECT result, status FROM delivery_try") == [(str(receipt), None)]
+    assert courier.in_the_air == 0
+
+
+@pytest.mark.parametrize(
+    ("receipt", "becomes"), [*ANSWERS[:2], (Receipt.TRANSIENT, "given_up"), (Receipt.UNVERIFIED, "unverified")]
+)
+async def test_a_try_that_cannot_be_recorded_ends_its_delivery_all_the_same(
+    store: Store, clock: ManualClock, carry: Carry, receipt: Receipt, becomes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*of: Any, **rest: Any) -> Any:
+        if of[1]:
+            raise StoreRefused("no such column")
+        return []
+
+    monkeypatch.setattr(nightporter.delivery.courier, "record", refused)
+
+    async def answers(parcel: Parcel) -> Sent:
+        return Sent(receipt)
+
+    courier = carry(ToldDestination(answers))
+    results(store, clock, 1)
+    await landed(store, courier)
+    [(state, _, error)] = deliveries(store)
+    assert state == becomes
+    assert "could not be written" in error
+    assert rows(store, "SELECT kind FROM inbox") == ([("given_up",)] if becomes == "given_up" else [])
 
 
 async def test_a_try_is_recorded_when_the_store_is_well_again(
     store: Store, clock: ManualClock, carry: Carry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nightporter.delivery.courier, "RETRY_WRITE", 0.001)
+    monkeypatch.setattr(nightporter.air, "RETRY_WRITE", 0.001)
     ill = 3
 
     def sometimes(*of: Any, **rest: Any) -> Any:
@@ -309,7 +349,7 @@ async def test_what_was_taken_and_not_begun_when_the_drain_cut_it_short_is_sent_
     results(store, clock, 1)  # taken; the loop has not heard of it yet
 
     def cut_short() -> None:
-        for task in courier._tasks:
+        for task in courier._tasks.values():
             task.cancel()
 
     asyncio.get_running_loop().call_soon(cut_short)  # behind the launch, and before the first step
@@ -317,6 +357,52 @@ async def test_what_was_taken_and_not_begun_when_the_drain_cut_it_short_is_sent_
     assert out.parcels == []
     assert [state for state, *_ in deliveries(store)] == ["pending"]
     assert courier.in_the_air == 0
+
+
+@pytest.mark.parametrize(("repeatable", "becomes"), [(True, "pending"), (False, "unknown")])
+async def test_a_try_without_an_answer_may_have_arrived(
+    store: Store, clock: ManualClock, carry: Carry, repeatable: bool, becomes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nightporter.delivery.courier, "TRY_SECONDS", 0.02)
+    out = ToldDestination(Door(), repeatable=repeatable)
+    courier = carry(out)
+    results(store, clock, 1)
+    await landed(store, courier)
+    assert [state for state, *_ in deliveries(store)] == [becomes]
+    assert rows(store, "SELECT kind FROM inbox") == ([] if repeatable else [("given_up",)])
+
+
+@pytest.mark.parametrize(("repeatable", "becomes"), [(True, "pending"), (False, "unknown")])
+async def test_a_destination_that_raises_may_have_handed_it_over(
+    store: Store, clock: ManualClock, carry: Carry, repeatable: bool, becomes: str
+) -> None:
+    async def raises(parcel: Parcel) -> Sent:
+        raise KeyError("no such thing")
+
+    courier = carry(ToldDestination(raises, repeatable=repeatable))
+    results(store, clock, 1)
+    await landed(store, courier)
+    assert [state for state, *_ in deliveries(store)] == [becomes]
+
+
+async def test_a_claim_whose_answer_was_lost_is_taken_back_and_sent(
+    store: Store, clock: ManualClock, carry: Carry
+) -> None:
+    results(store, clock, 1)
+    store.write(lambda tx: take(tx, worker="wrk_1", room=1, lanes={}, now=clock.now()))
+    assert [state for state, *_ in deliveries(store)] == ["sending"]
+    door = Door()
+    out = ToldDestination(door)
+    courier = carry(out)
+    results(store, clock, 1, name="second")
+    await door.reached.wait()
+    assert store.write(courier.take_back) == 1
+    assert store.write(courier.take_back) == 0
+    door.open.set()
+    courier.look()
+    await until(lambda: len(out.parcels) == 2)
+    await landed(store, courier)
+    assert [state for state, *_ in deliveries(store)] == ["delivered"] * 2
 
 
 async def test_with_nothing_in_the_air_a_drain_is_done(carry: Carry) -> None:

@@ -11,7 +11,7 @@ import pytest
 from night import DESTINATIONS, Night
 
 from nightporter.clock import MINUTE, SECOND, ManualClock
-from nightporter.delivery import LANE_SLOTS, Taken, recover
+from nightporter.delivery import LANE_SLOTS, Taken, Tried, record, recover
 from nightporter.rules.retry import DELIVERY_TRIES, delivery_delay
 from nightporter.store import Store
 from nightporter.store.tx_sweep import STOPPED
@@ -367,11 +367,12 @@ def test_only_the_dead_workers_deliveries_are_taken_back(night: Night) -> None:
     assert delivery(night, "state") == ("sending",)
 
 
-def test_a_try_cut_short_by_a_shutdown_is_repeated_only_where_that_does_no_harm(night: Night) -> None:
+def test_a_try_cut_off_in_the_middle_is_repeated_only_where_that_does_no_harm(night: Night) -> None:
     ended(night, HOOK, PAGER)
     cut = Sent(Receipt.TRANSIENT, error="the desk was shut down while sending", reason=Reason.SHUTDOWN)
-    night.record(*[(one, cut) for one in night.take()])
-    assert rows(night.store, "SELECT kind, state FROM delivery ORDER BY kind") == [
-        ("pager", "unknown"), ("webhook", "pending")
+    tried = [Tried(one, cut, doubtful=True) for one in night.take()]
+    night.store.write(lambda tx: record(tx, tried, DESTINATIONS, now=night.clock.now()))
+    assert rows(night.store, "SELECT kind, state, reason FROM delivery ORDER BY kind") == [
+        ("pager", "unknown", "shutdown"), ("webhook", "pending", "shutdown")
     ]
     assert rows(night.store, "SELECT kind FROM inbox") == [("given_up",)]

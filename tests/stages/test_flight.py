@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import json
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,11 +16,12 @@ from desks import until
 from flights import Gate, ToldRunner, landed, launched
 from turns import held
 
+import nightporter.air
 import nightporter.dispatch.flight
-from nightporter.clock import ManualClock
+from nightporter.clock import SECOND, ManualClock
 from nightporter.dispatch import Flight, end
-from nightporter.errors import StoreUnwritable
-from nightporter.store import Store
+from nightporter.errors import StoreLocked, StoreRefused, StoreUnwritable
+from nightporter.store import Store, Tx
 from nightporter.words import (
     Desk,
     Ended,
@@ -67,7 +71,7 @@ async def fly(store: Store, clock: ManualClock, tmp_path: Path) -> AsyncIterator
 
     yield make
     for flight in flights:
-        await flight.abort()
+        await flight.drain(0)
 
 
 async def done(work: Work, desk: Desk) -> Ended:
@@ -233,11 +237,71 @@ async def test_a_runner_in_place_that_raises_has_failed(store: Store, clock: Man
     assert run_row(store, run, "state", "error") == ("failed", "KeyError: 'no such thing'")
 
 
-async def test_a_runner_that_nobody_has_here_is_a_fault_of_the_configuration(
+async def test_a_run_whose_runner_nobody_has_here_waits_for_somebody_who_has_it(
     store: Store, clock: ManualClock, fly: Fly
 ) -> None:
-    flight = fly(ToldRunner(done))
+    here = fly(ToldRunner(done))
+    strange = an_automation(store, now=clock.now(), name="strange", runner="strange", limits=FREE)
+    runs = [fire(store, strange, now=clock.now()).run_id for _ in range(20)]
+    behind = fire(store, told(store, clock), now=clock.now()).run_id
+    here.look()
+    await landed(store, here)
+    assert {run_row(store, run, "state", "attempt") for run in runs} == {("queued", 0)}
+    assert run_row(store, behind, "state") == ("succeeded",), "nobody waits behind what cannot be run here"
+    assert store.read(lambda tx: tx.queued_by_kind()) == [("strange", 20, clock.now())]
+    assert not store.read(here.work_waiting)
+    there = fly(ToldRunner(done, kind="strange"))
+    assert store.read(there.work_waiting)
+    there.look()
+    await until(lambda: set(states(store)) == {"succeeded"})
+
+
+@dataclass
+class Choosy(ToldRunner):
+    """Serves what it knows by name."""
+
+    known: set[str] = field(default_factory=set)
+
+    def serves(self, automation: str, config: Mapping[str, Any]) -> bool:
+        return config.get("name", automation) in self.known
+
+
+async def test_a_run_that_the_runner_here_does_not_serve_waits_until_one_does(
+    store: Store, clock: ManualClock, fly: Fly
+) -> None:
+    runner = Choosy(done, known={"mine"})
+    flight = fly(runner, slots=2)
+    theirs = told(store, clock, name="theirs")
+    other = told(store, clock, name="other", config={"name": "mine"})
+    runs = [fire(store, theirs, now=clock.now()).run_id for _ in range(5)]
+    mine = [fire(store, other, now=clock.now()).run_id for _ in range(3)]
+    flight.look()
+    await until(lambda: {run_row(store, run, "state") for run in mine} == {("succeeded",)})
+    assert {run_row(store, run, "state", "attempt") for run in runs} == {("queued", 0)}
+    assert not store.read(flight.work_waiting)
+    runner.known.add("theirs")
+    assert store.read(flight.work_waiting)
+    flight.look()
+    await until(lambda: set(states(store)) == {"succeeded"})
+
+
+async def test_a_definition_that_cannot_be_read_fails_its_run_also_where_the_runner_is_choosy(
+    store: Store, clock: ManualClock, fly: Fly
+) -> None:
+    flight = fly(Choosy(done))
+    brief = told(store, clock)
+    rows(store, "UPDATE automation_version SET definition = '{}'")
+    run = fire(store, brief, now=clock.now()).run_id
+    await landed(store, flight)
+    assert run_row(store, run, "state", "reason") == ("failed", "configuration")
+
+
+async def test_a_run_that_a_person_wants_here_is_tried_here_and_says_what_is_missing(
+    store: Store, clock: ManualClock, fly: Fly
+) -> None:
     run = fire(store, an_automation(store, now=clock.now(), runner="strange"), now=clock.now()).run_id
+    flight = fly(ToldRunner(done), only=run)
+    flight.look()
     await landed(store, flight)
     assert run_row(store, run, "state", "reason", "error") == (
         "failed", "configuration", "no runner is called 'strange' here"
@@ -451,7 +515,7 @@ async def test_with_nothing_in_the_air_a_drain_is_done(store: Store, clock: Manu
 async def test_an_ending_is_written_when_the_store_is_well_again(
     store: Store, clock: ManualClock, fly: Fly, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nightporter.dispatch.flight, "RETRY_WRITE", 0.001)
+    monkeypatch.setattr(nightporter.air, "RETRY_WRITE", 0.001)
     ill = 3
     in_the_air: list[int] = []
 
@@ -471,16 +535,28 @@ async def test_an_ending_is_written_when_the_store_is_well_again(
     assert in_the_air == [1, 1, 1]
 
 
-UNWRITABLE = "half a pair \ud83d"
+@pytest.mark.parametrize("unkept", ["nul \0 inside", "half a pair \ud83d inside"], ids=["nul", "surrogate"])
+async def test_what_no_store_holds_is_replaced_and_the_result_is_kept(
+    store: Store, clock: ManualClock, fly: Fly, unkept: str
+) -> None:
+    async def told_so(work: Work, desk: Desk) -> Ended:
+        return Ended(Ending.OK, text=unkept, error=unkept, log=unkept, data={unkept: [unkept, 1, None]})
+
+    flight = fly(ToldRunner(told_so))
+    run = fire(store, told(store, clock), now=clock.now()).run_id
+    await landed(store, flight)
+    kept = f"{unkept.split()[0]} \ufffd inside" if "\0" in unkept else "half a pair \ufffd inside"
+    assert run_row(store, run, "state") == ("succeeded",)
+    assert rows(store, "SELECT text, log FROM run_output") == [(kept, kept)]
+    [(data,)] = rows(store, "SELECT data FROM run_output")
+    assert json.loads(data) == {kept: [kept, 1, None]}
 
 
 @pytest.mark.parametrize(
     "ended",
-    [
-        Ended.ok(UNWRITABLE), Ended.ok("x", log=UNWRITABLE), Ended.ok("", data=object()),
-        Ended.failed(ErrorClass.EXCEPTION, UNWRITABLE), Ended.timed_out(UNWRITABLE),
-    ],
-    ids=["text", "log", "data", "error", "timeout"],
+    [Ended.ok("", data=object()), Ended.ok("fine", exit_code=1 << 70), Ended.ok(None),  # type: ignore[arg-type]
+     Ended(Ending.TIMEOUT, data=object())],
+    ids=["data", "code", "text", "timeout"],
 )
 async def test_a_result_that_cannot_be_written_ends_its_run_and_nobody_elses(
     store: Store, clock: ManualClock, fly: Fly, ended: Ended
@@ -512,20 +588,47 @@ def fire_in(tx: Any, automation: str, external: str, text: str, clock: ManualClo
     admit(tx, [a_firing(automation, external, text=text)], now=clock.now())
 
 
-async def test_a_text_that_this_database_cannot_hold_ends_its_run_too(
+async def test_an_end_whose_consequences_cannot_be_written_is_written_alone_and_named(
     store: Store, clock: ManualClock, fly: Fly
 ) -> None:
-    async def nul(work: Work, desk: Desk) -> Ended:
-        return Ended.ok("nul \0 inside")
+    """A zone that is no zone: the month of the run cannot be told."""
+    flight = fly(ToldRunner(done))
+    brief = told(store, clock)
+    rows(store, "UPDATE automation_version SET definition = replace(definition, '\"UTC\"', '\"Mars/Base\"')")
+    good = told(store, clock, name="good")
+    with held(store.writer):
+        for automation in (good, brief, good):
+            store.writer.post(
+                lambda tx, of=automation: fire_in(tx, of, f"e-{of}", "", clock),  # type: ignore[misc]
+                lambda result, error: None,
+            )
+    await landed(store, flight)
+    assert states(store, good) == ["succeeded"]
+    [(run, state, reason, error, dead)] = rows(
+        store, "SELECT id, state, reason, error, dead_at FROM run WHERE automation_id = ?", brief)
+    assert (state, reason, dead) == ("failed", "unreadable", clock.now())
+    assert "Mars/Base" in error
+    assert rows(store, "SELECT subject, key, error FROM quarantine") == [("run", run, error)]
+    assert rows(store, "SELECT kind, run_id FROM inbox") == [("dead_letter", run)]
+    assert flight.in_the_air == 0
+    fire(store, good, now=clock.now())
+    await landed(store, flight)
+    assert states(store, good) == ["succeeded"] * 2
 
-    flight = fly(ToldRunner(nul))
+
+async def test_an_end_that_can_be_written_in_no_form_holds_up_nobody_and_is_not_run_again(
+    store: Store, clock: ManualClock, fly: Fly, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*of: Any, **rest: Any) -> Any:
+        raise ValueError("not today")
+
+    monkeypatch.setattr(nightporter.dispatch.flight, "end", refused)
+    monkeypatch.setattr(nightporter.dispatch.flight, "end_alone", refused)
+    flight = fly(ToldRunner(done))
     run = fire(store, told(store, clock), now=clock.now()).run_id
     await landed(store, flight)
-    if store.dialect == "sqlite":
-        assert rows(store, "SELECT text FROM run_output") == [("nul \0 inside",)]
-    else:
-        assert "could not be written" in run_row(store, run, "error")[0]
-    assert run_row(store, run, "ended_at") == (clock.now(),)
+    assert store.write(flight.take_back) == 0, "it was executed"
+    assert run_row(store, run, "state") == ("running",), "until somebody finds this worker dead"
 
 
 async def test_an_ending_whose_claim_was_lost_is_only_noted(store: Store, clock: ManualClock, fly: Fly) -> None:
@@ -568,14 +671,209 @@ async def test_a_runner_that_launches_children_has_a_folder_for_as_long_as_it_ru
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
-async def test_a_folder_that_cannot_be_made_fails_the_run_and_says_so(
+async def test_a_folder_that_cannot_be_made_is_tried_again_like_anything_that_passes(
     store: Store, clock: ManualClock, fly: Fly, tmp_path: Path
 ) -> None:
     (tmp_path / "scratch").write_text("in the way")
-    flight = fly(ToldRunner(done, launches=True))
+    runner = ToldRunner(done, launches=True)
+    flight = fly(runner)
+    run = fire(store, told(store, clock), now=clock.now()).run_id
+    await landed(store, flight)
+    assert run_row(store, run, "state", "reason", "error_class", "attempt") == ("queued", "not_started", "resource", 1)
+    assert "folder could not be made" in run_row(store, run, "error")[0]
+    assert runner.works == []
+    (tmp_path / "scratch").unlink()
+    clock.advance(timedelta(minutes=1))
+    flight.look()
+    await landed(store, flight)
+    assert run_row(store, run, "state") == ("succeeded",)
+
+
+# -- nothing was started --------------------------------------------------------------------------------------------
+
+
+async def lets_a_child_go(work: Work, desk: Desk) -> Ended:
+    await desk.child_started(work, 42, 7)
+    return Ended.ok("done")
+
+
+async def test_a_child_that_could_not_be_written_down_costs_no_attempt_and_is_started_again(
+    store: Store, clock: ManualClock, fly: Fly, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked(*of: Any, **rest: Any) -> None:
+        raise StoreLocked("another process holds the store")
+
+    flight = fly(ToldRunner(lets_a_child_go, opaque=True, launches=True))
+    with monkeypatch.context() as patched:
+        patched.setattr(Tx, "write_child", locked)
+        run = fire(store, told(store, clock), now=clock.now()).run_id
+        await landed(store, flight)
+    assert run_row(store, run, "state", "reason", "attempt", "dead_at") == ("queued", "not_started", 0, None)
+    assert run_row(store, run, "run_after") == (clock.now() + SECOND,)
+    flight.look()
+    await landed(store, flight)
+    assert run_row(store, run, "state") == ("queued",), "not at once"
+    clock.advance(timedelta(seconds=1))
+    flight.look()
+    await landed(store, flight)
+    assert run_row(store, run, "state", "attempt") == ("succeeded", 1)
+
+
+async def test_a_child_that_the_store_refuses_is_not_started_for_ever(
+    store: Store, clock: ManualClock, fly: Fly, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*of: Any, **rest: Any) -> None:
+        raise StoreRefused("it is there already")
+
+    monkeypatch.setattr(Tx, "write_child", refused)
+    flight = fly(ToldRunner(lets_a_child_go, opaque=True, launches=True))
     run = fire(store, told(store, clock), now=clock.now()).run_id
     await landed(store, flight)
     assert run_row(store, run, "state", "reason") == ("failed", "exception")
+
+
+@pytest.mark.parametrize("opaque", [False, True])
+async def test_a_claim_whose_answer_was_lost_is_given_back_and_costs_no_attempt(
+    store: Store, clock: ManualClock, fly: Fly, opaque: bool
+) -> None:
+    runner = ToldRunner(done, opaque=opaque)
+    flight = fly(runner)
+    brief = told(store, clock)
+    with lost(flight, "_claimed_on_writer"):
+        unheard = fire(store, brief, now=clock.now()).run_id
+        flight.look()
+        await launched(store)
+    gate = Gate()
+    runner.behave = gate
+    going = fire(store, brief, now=clock.now()).run_id
+    await gate.reached.wait()
+    assert states(store) == ["running"] * 2
+    assert flight.in_the_air == 1
+    assert store.write(flight.take_back) == 1
+    assert run_row(store, unheard, "state", "reason", "attempt") == ("queued", "not_started", 0)
+    assert run_row(store, going, "state") == ("running",)
+    assert store.write(flight.take_back) == 0
+    gate.open.set()
+    clock.advance(timedelta(seconds=1))
+    flight.look()
+    await landed(store, flight)
+    assert states(store) == ["succeeded"] * 2
+    assert rows(store, "SELECT 1 FROM effect WHERE state = 'intended'") == []
+
+
+async def test_a_claim_in_the_same_commit_is_not_taken_for_one_that_was_lost(
+    store: Store, clock: ManualClock, fly: Fly
+) -> None:
+    brief = told(store, clock)
+    fire(store, brief, now=clock.now())
+    gate = Gate()
+    flight = fly(ToldRunner(gate))
+    with held(store.writer):
+        flight.look()
+        store.writer.post(flight.take_back, lambda result, error: None)
+    await gate.reached.wait()
+    assert states(store) == ["running"]
+    gate.open.set()
+
+
+async def test_a_run_that_is_given_back_and_nobody_wants_any_more_is_cancelled(
+    store: Store, clock: ManualClock, fly: Fly
+) -> None:
+    flight = fly(ToldRunner(done))
+    with lost(flight, "_claimed_on_writer"):
+        run = fire(store, told(store, clock), now=clock.now()).run_id
+    ask_to_cancel(store, clock, run)
+    assert store.write(flight.take_back) == 1
+    assert run_row(store, run, "state", "reason") == ("cancelled", "cancelled_by")
+
+
+@contextmanager
+def lost(flight: Flight, answer: str) -> Iterator[None]:
+    """What the writer has to tell the flight does not arrive."""
+    setattr(flight, answer, lambda claimed: None)
+    rider = flight._store.writer._riders["queued"]
+    flight._store.writer.ride("queued", rider.work, lambda claimed: None)
+    try:
+        yield
+    finally:
+        delattr(flight, answer)
+        flight._store.writer.ride("queued", rider.work, rider.done)
+
+
+async def test_what_may_have_happened_already_is_set_aside_for_a_person(
+    store: Store, clock: ManualClock, fly: Fly
+) -> None:
+    async def mails(work: Work, desk: Desk) -> Ended:
+        await desk.effect_intended(work, "mail", "k")
+        if work.attempt == 1:
+            return Ended.failed(ErrorClass.TRANSIENT, "503", retry_after=timedelta(minutes=1))
+        raise AssertionError
+
+    flight = fly(ToldRunner(mails))
+    run = fire(store, told(store, clock), now=clock.now()).run_id
+    await landed(store, flight)
+    clock.advance(timedelta(minutes=1))
+    flight.look()
+    await landed(store, flight)
+    assert run_row(store, run, "state", "reason", "dead_at") == ("review", "may_have_acted", None)
+    assert "effect 'mail'" in run_row(store, run, "error")[0]
+    [(text,)] = rows(store, "SELECT text FROM inbox WHERE kind = 'review'")
+    assert "effect 'mail'" in text
+    assert f"nightporter review {run} retry" in text
+
+
+# -- a store that does not come back --------------------------------------------------------------------------------
+
+
+async def test_a_drain_leaves_what_cannot_be_written_to_whoever_finds_the_worker_dead(
+    store: Store, clock: ManualClock, fly: Fly, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nightporter.air, "RETRY_WRITE", 0.001)
+    tries = 0
+
+    def ill(*of: Any, **rest: Any) -> Any:
+        nonlocal tries
+        tries += 1
+        raise StoreUnwritable("the disk is full")
+
+    monkeypatch.setattr(nightporter.dispatch.flight, "end", ill)
+    flight = fly(ToldRunner(done))
+    run = fire(store, told(store, clock), now=clock.now()).run_id
+    await until(lambda: tries > 2)
+    assert await flight.drain(0, grace=0.01) == 1
+    left = tries
+    for _ in range(20):
+        await launched(store)
+    assert tries <= left + 1, "one may have been under way"
+    assert run_row(store, run, "state") == ("running",)
+
+
+async def test_a_drain_does_not_wait_for_a_store_that_another_process_holds(
+    store: Store, clock: ManualClock, fly: Fly
+) -> None:
+    gate = Gate()
+    flight = fly(ToldRunner(gate))
+    run = fire(store, told(store, clock), now=clock.now()).run_id
+    await gate.reached.wait()
+    with held(store.writer):
+        assert await flight.drain(0, grace=0.01) == 1
+        assert gate.cancelled == 1, "the work is ended all the same"
+    await launched(store)
+    assert run_row(store, run, "state") == ("queued",), "what was on its way to the store arrives"
+
+
+async def test_nothing_begins_that_was_claimed_when_the_drain_had_given_up(
+    store: Store, clock: ManualClock, fly: Fly
+) -> None:
+    runner = ToldRunner(done)
+    flight = fly(runner)
+    brief = told(store, clock)
+    with held(store.writer):
+        store.writer.post(lambda tx: fire_in(tx, brief, "e-1", "", clock), lambda result, error: None)
+        assert await flight.drain(0, grace=0) == 0
+    await launched(store)
+    assert runner.works == []
+    assert states(store) == ["queued"]
 
 
 async def test_a_hold_is_told_by_the_runner_and_kept_by_the_run(store: Store, clock: ManualClock, fly: Fly) -> None:

@@ -90,7 +90,9 @@ def test_a_run_that_cannot_have_acted_is_queued_again_with_its_attempt_used(nigh
 def test_what_becomes_of_a_lost_run_follows_from_its_traces_and_what_was_declared(
     night: Night, runner: str, happened: str, declared: dict[str, Any], becomes: dict[str, int]
 ) -> None:
-    one = claimed(night, runner, **declared)
+    one = claimed(night, "echo" if runner == "gone" else runner, **declared)
+    if runner == "gone":  # it was there when the dead worker claimed the run
+        rows(night.store, "UPDATE run SET runner = 'gone'")
     match happened:
         case "child":
             let_go(night, one)

@@ -1,207 +1,118 @@
-"""The courier: the deliveries that this worker has in the air, on the event loop of the program that hosts it.
-
-What is taken rides in the commit of whoever ended the run; it is sent after that commit, and how that went is gathered
-with others into the next.
-"""
+"""The courier: the deliveries this worker has in the air, on the event loop of the program that hosts it."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import threading
 from collections import Counter
+from collections.abc import Collection, Coroutine, Sequence
 from dataclasses import replace
+from typing import Any
 
 from nightporter import logs
+from nightporter.air import Air, Form, Key
 from nightporter.clock import Clock
-from nightporter.delivery.tries import Destinations, Taken, Tried, record, take
-from nightporter.errors import StoreError, StoreRefused
+from nightporter.delivery.record import Destinations, Tried, record, record_alone
+from nightporter.delivery.recover import take_back
+from nightporter.delivery.take import Taken, take
+from nightporter.rules.legible import legible
 from nightporter.store import Store, Tx
-from nightporter.store.doubts import Doubts
-from nightporter.store.durable import durable
-from nightporter.store.gather import Answered, Gather
-from nightporter.words import Reason, Receipt, Sent
+from nightporter.words import DestinationPort, Reason, Receipt, Sent
 
 log = logs.get(__name__)
 
 TRY_SECONDS = 15.0
 SLOTS = 32
-RETRY_WRITE = 1.0
-OURS = 1000
-"""More than any desk has in the air at once."""
 
 _CUT_SHORT = Sent(Receipt.TRANSIENT, error="the desk was shut down while sending", reason=Reason.SHUTDOWN)
 _NOT_BEGUN = Sent(Receipt.TRANSIENT, error="the desk was shut down before it was sent")
 
 
-def _without_what_it_says(sent: Sent) -> Sent:
-    return replace(sent, evidence=ascii(sent.evidence)[1:-1], error=ascii(sent.error)[1:-1])
+class Courier(Air[Taken, Tried, bool]):
+    """Takes, sends and records; few at once to one receiver."""
 
-
-class Courier:
-    """Takes, sends and records. Construct it on the event loop."""
+    stage = "delivery"
+    topic = "delivery"
 
     def __init__(
         self, store: Store, clock: Clock, destinations: Destinations, *, worker: str, slots: int = SLOTS
     ) -> None:
-        self._store = store
         self._clock = clock
         self._destinations = destinations
         self._worker = worker
-        self._loop = asyncio.get_running_loop()
-        self._lock = threading.Lock()
-        self._free = slots
-        self._lanes: Counter[str] = Counter()
-        self._taking_in: Tx | None = None
-        self._taken_in_it: Counter[str] = Counter()
-        self._taking = True
-        self._air = 0
-        self._idle = asyncio.Event()
-        self._idle.set()
-        self._tasks: dict[asyncio.Task[None], Taken] = {}
-        """Tries that have not landed yet."""
-        self._records: Gather[Tried, Tried, bool] = Gather(store.writer, self._record, self._recorded_on_writer)
-        self._doubts: Doubts[Taken] = Doubts(clock, lambda t: (t.parcel.delivery_id, t.token))
-        store.writer.ride("delivery", self._take, self._taken_on_writer, self._doubted)
+        super().__init__(store, slots=slots)
 
-    @property
-    def in_the_air(self) -> int:
-        """Deliveries taken whose try is not yet written."""
-        return self._air
+    def _claim(self, tx: Tx, room: int, claimed_before: Sequence[Taken]) -> list[Taken]:
+        with self._lock:
+            flying = list(self._flying.values())
+        lanes = Counter(t.lane for t in [*flying, *claimed_before])
+        return take(tx, worker=self._worker, room=room, lanes=lanes, now=self._clock.now())
 
-    async def idle(self) -> None:
-        """Wait until nothing is in the air."""
-        await self._idle.wait()
+    def _give_back(self, tx: Tx, ours: Collection[Key]) -> int:
+        return take_back(tx, self._worker, ours, now=self._clock.now())
 
-    def look(self) -> None:
-        """Take what is due; called by the worker's loop and by kicks."""
-        if self._taking and self._free > 0:
-            self._store.writer.post(self._take, self._looked, self._doubted)
+    def _begin(self, one: Taken) -> Tried | Coroutine[Any, Any, Tried]:
+        destination = self._destinations.get(one.kind)
+        if one.error or destination is None:
+            error = one.error or f"no destination is called {one.kind!r} here"
+            return Tried(one, Sent(Receipt.PERMANENT, error=legible(error), reason=Reason.CONFIGURATION))
+        return self._carry(one, destination)
 
-    async def drain(self, seconds: float) -> None:
-        """Take no more; let what is in the air end, cutting it short after `seconds`."""
-        self._taking = False
-        self._store.writer.unride("delivery")
-        with contextlib.suppress(StoreError):  # what was being taken is in the air once a write behind it is done
-            await durable(self._store, lambda _: None)
+    def _fell(self, one: Taken, error: BaseException | None) -> Tried:
+        return Tried(one, _NOT_BEGUN) if error is None else _raised(one, error)
+
+    async def _carry(self, taken: Taken, destination: DestinationPort) -> Tried:
+        deadline = asyncio.timeout(TRY_SECONDS)
         try:
-            async with asyncio.timeout(seconds):
-                await self._idle.wait()
-        except TimeoutError:
-            for task in list(self._tasks):
-                if not task.cancelling():
-                    task.cancel()
-            await self._idle.wait()
+            async with deadline:
+                sent = await destination.send(taken.parcel)
+        except asyncio.CancelledError:
+            return Tried(taken, _CUT_SHORT, doubtful=True)
+        except Exception as error:
+            if isinstance(error, TimeoutError) and deadline.expired():
+                sent = Sent(Receipt.TRANSIENT, error=f"no answer within {TRY_SECONDS:g} s")
+                return Tried(taken, sent, doubtful=True)
+            return _raised(taken, error)
+        try:
+            return Tried(taken, replace(sent, evidence=legible(sent.evidence), error=legible(sent.error)))
+        except Exception as error:  # whatever a destination put there: that it cannot be kept is for the writing to say
+            log.warning("delivery.strange_receipt", delivery=taken.parcel.delivery_id, error=repr(error))
+            return Tried(taken, sent)
 
-    def _doubted(self, taken: list[Taken]) -> None:
-        if taken:
-            self._doubts.note(taken)
-            self._loop.call_soon_threadsafe(self._loop.call_later, RETRY_WRITE, self.look)
-
-    def _standing(self, tx: Tx) -> list[Taken]:
-        """Those whose taking was not answered, and that are ours."""
-        if not self._taking or not self._doubts.claims:
-            return []
-        return self._doubts.standing({(row[0], row[1]) for row in tx.sending_of(self._worker, OURS)})
-
-    def _take(self, tx: Tx) -> list[Taken]:
-        standing: list[Taken] = []
-        if tx is not self._taking_in:  # a look and a rider may share a commit, and only the commit takes the slots
-            standing = self._standing(tx)
-            self._taking_in, self._taken_in_it = tx, Counter(t.lane for t in standing)
-        with self._lock:
-            lanes, room = self._lanes + self._taken_in_it, self._free - self._taken_in_it.total()
-        room = room if self._taking else 0
-        taken = take(tx, worker=self._worker, room=room, lanes=lanes, now=self._clock.now())
-        self._taken_in_it.update(t.lane for t in taken)
-        return standing + taken
-
-    def _looked(self, taken: list[Taken] | None, error: BaseException | None) -> None:
-        if error is not None:
-            log.warning("delivery.take_failed", error=str(error))
-        elif taken:
-            self._taken_on_writer(taken)
-
-    def _taken_on_writer(self, taken: list[Taken]) -> None:
-        if taken:
-            self._doubts.settle(taken)
-            with self._lock:
-                self._free -= len(taken)
-                self._lanes.update(t.lane for t in taken)
-            self._loop.call_soon_threadsafe(self._launch, taken)
-
-    def _launch(self, taken: list[Taken]) -> None:
-        self._air += len(taken)
-        self._idle.clear()
-        for one in taken:
-            task = self._loop.create_task(self._carry(one), name=one.parcel.delivery_id)
-            self._tasks[task] = one
-            task.add_done_callback(self._landed)
-
-    async def _carry(self, taken: Taken) -> None:
-        destination = self._destinations.get(taken.kind)
-        if taken.error or destination is None:
-            error = taken.error or f"no destination is called {taken.kind!r} here"
-            sent = Sent(Receipt.PERMANENT, error=error, reason=Reason.CONFIGURATION)
-        else:
-            deadline = asyncio.timeout(TRY_SECONDS)
-            try:
-                async with deadline:
-                    sent = await destination.send(taken.parcel)
-            except asyncio.CancelledError:
-                sent = _CUT_SHORT
-            except Exception as error:
-                if isinstance(error, TimeoutError) and deadline.expired():
-                    sent = Sent(Receipt.TRANSIENT, error=f"no answer within {TRY_SECONDS:g} s")
-                else:  # a throw nobody expected says nothing about the receiver: try again
-                    log.exception("delivery.destination_raised", delivery=taken.parcel.delivery_id)
-                    sent = Sent(Receipt.TRANSIENT, error=f"{type(error).__name__}: {error}")
-        task = asyncio.current_task()
-        assert task is not None
-        del self._tasks[task]
-        self._land(taken, sent)
-
-    def _landed(self, task: asyncio.Task[None]) -> None:
-        """A task has ended; one that was cancelled before its first step has not landed by itself."""
-        taken = self._tasks.pop(task, None)
-        if taken is not None:
-            self._land(taken, _NOT_BEGUN)
-
-    def _land(self, taken: Taken, sent: Sent) -> None:
-        with self._lock:
-            self._free += 1
-            self._lanes[taken.lane] -= 1
-            if not self._lanes[taken.lane]:
-                del self._lanes[taken.lane]
-        tried = Tried(taken, sent)
-        self._records.put(tried, tried)
-
-    def _record(self, tx: Tx, tried: list[Tried]) -> list[bool]:
+    def _write(self, tx: Tx, ends: list[Tried]) -> list[bool]:
         tx.kick("delivery")  # a lane has room again
-        return record(tx, tried, self._destinations, now=self._clock.now())
+        now = self._clock.now()
+        alone = [t for t in ends if t.form is Form.ALONE]
+        others = [t for t in ends if t.form is not Form.ALONE]
+        results = dict(zip([t.key for t in others], record(tx, others, self._destinations, now=now), strict=True))
+        results |= zip([t.key for t in alone], record_alone(tx, alone, now=now), strict=True)
+        return [results[t.key] for t in ends]
 
-    def _recorded_on_writer(self, answered: Answered[Tried, bool]) -> None:
-        for tried, current, error in answered:
-            if error is None and not current:
-                log.warning("delivery.lost_claim", delivery=tried.taken.parcel.delivery_id, token=tried.taken.token)
-            elif error is None:
-                log.info("delivery.tried", automation=tried.taken.parcel.automation, run=tried.taken.parcel.run_id,
-                         to=tried.taken.lane, result=str(tried.sent.receipt), evidence=tried.sent.evidence,
-                         error=tried.sent.error)
-        failed = [(tried, error) for tried, _, error in answered if error is not None]
-        self._loop.call_soon_threadsafe(self._recorded, len(answered) - len(failed), failed)
+    def _less(self, end: Tried, error: BaseException) -> Tried | None:
+        if end.form is Form.WHOLE:
+            sent = end.sent
+            bare = Sent(sent.receipt, evidence=_plain(sent.evidence), error=_plain(sent.error), reason=sent.reason)
+            return replace(end, sent=bare, form=Form.BARE)
+        if end.form is Form.BARE:
+            note = f"what came of it could not be written: {type(error).__name__}: {error}"
+            return replace(end, sent=replace(end.sent, error=_plain(note)), form=Form.ALONE)
+        return None
 
-    def _recorded(self, written: int, failed: list[tuple[Tried, BaseException]]) -> None:
-        self._air -= written
-        for tried, error in failed:
-            log.error("delivery.try_not_written", delivery=tried.taken.parcel.delivery_id, error=str(error))
-            if isinstance(error, StoreError) and not isinstance(error, StoreRefused):
-                self._loop.call_later(RETRY_WRITE, self._records.put, tried, tried)
-            elif not tried.bare:
-                # Something in the answer itself cannot be written: how the try ended is written all the same.
-                bare = Tried(tried.taken, _without_what_it_says(tried.sent), bare=True)
-                self._records.put(bare, bare)
-            else:
-                self._air -= 1
-        if not self._air:
-            self._idle.set()
+    def _tell(self, written: Sequence[tuple[Tried, bool]]) -> None:
+        for tried, current in written:
+            taken = tried.taken
+            if not current:
+                log.warning("delivery.lost_claim", delivery=taken.parcel.delivery_id, token=taken.token)
+                continue
+            log.info("delivery.tried", automation=taken.parcel.automation, run=taken.parcel.run_id, to=taken.lane,
+                     result=str(tried.sent.receipt), evidence=tried.sent.evidence, error=tried.sent.error)
+
+
+def _raised(taken: Taken, error: BaseException) -> Tried:
+    # A throw nobody expected says nothing about the receiver, and nothing about what it has.
+    log.error("delivery.destination_raised", delivery=taken.parcel.delivery_id, exc_info=error)
+    sent = Sent(Receipt.TRANSIENT, error=legible(f"{type(error).__name__}: {error}"))
+    return Tried(taken, sent, doubtful=True)
+
+
+def _plain(text: object) -> str:
+    return ascii(str(text))[1:-1]

@@ -7,15 +7,16 @@
     Leaves        Ended runs, with a delivery for each destination; or queued, held or review.
     Picked up by  delivery; a person, for review and dead letters
 
-Read `claim`, `end`, `flight`, then `traces` and `recover`.
+Read `claim`, `end`, `flight` over `nightporter.air`, then `traces`, `recover` and `cancel`.
 """
 
+from nightporter.dispatch.cancel import cancel
 from nightporter.dispatch.claim import Claimed, Definitions, Runners, claim
 from nightporter.dispatch.end import Attempt, Final, conclude, end, release_behind
 from nightporter.dispatch.flight import Flight
 from nightporter.dispatch.recover import recover
 
 __all__ = [
-    "Attempt", "Claimed", "Definitions", "Final", "Flight", "Runners", "claim", "conclude", "end", "recover",
+    "Attempt", "Claimed", "Definitions", "Final", "Flight", "Runners", "cancel", "claim", "conclude", "end", "recover",
     "release_behind",
 ]

@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from nightporter.air import Key
 from nightporter.clock import Instant
 from nightporter.store import Tx
-from nightporter.store.sql_port import Row
-from nightporter.words import Definition, QuickRunner, RunId, Runner, Work
+from nightporter.store.tx_dispatch import Able, Candidate, bars
+from nightporter.words import AutomationId, Definition, QuickRunner, RunId, Runner, TriggerId, Work
 
 CLAIM_LIMIT = 500
 """Runs a claim takes at most: what waits behind it waits milliseconds."""
@@ -30,6 +32,10 @@ class Claimed:
     """None: it cannot be read, and `error` says why."""
     error: str = ""
 
+    @property
+    def key(self) -> Key:
+        return self.work.run_id, self.work.token
+
 
 class Definitions:
     """The definitions that runs were admitted with, kept while they are in use. Versions never change."""
@@ -37,6 +43,8 @@ class Definitions:
     def __init__(self, limit: int = 4096) -> None:
         self._kept: OrderedDict[tuple[str, int], tuple[str, Definition]] = OrderedDict()
         self._limit = limit
+        self._strangers: dict[tuple[str, int], tuple[str, str, Mapping[str, Any]]] = {}
+        """`(runner, automation's name, config)` of those that a runner of this process did not serve when asked."""
 
     def fetch(self, tx: Tx, keys: set[tuple[str, int]]) -> None:
         """Read those of a batch that are not at hand, in one query. What is unreadable is left to `get`."""
@@ -58,11 +66,49 @@ class Definitions:
         return self._kept[key]
 
 
+    def able(self, runners: Runners) -> Able:
+        """What can be executed with these runners, as far as is known."""
+        # Asked anew each time: what a runner serves may have grown.
+        beside = [
+            f"{automation_id}/{version}"
+            for (automation_id, version), (kind, name, config) in list(self._strangers.items())
+            if kind in runners and not _serves(runners[kind], name, config)
+        ]
+        return Able(bars(runners), bars(beside))
+
+    def sort_out(self, tx: Tx, candidates: Sequence[Candidate], runners: Runners) -> list[Candidate]:
+        """Those that these runners serve; the others are known from now on. See `words.Runner`."""
+        choosy = {kind for kind, runner in runners.items() if hasattr(runner, "serves")}
+        asked = {(c.automation_id, c.version): c.runner for c in candidates if c.runner in choosy}
+        if not asked:
+            return list(candidates)
+        self.fetch(tx, set(asked))
+        strange = set()
+        for key, kind in asked.items():
+            with contextlib.suppress(Exception):  # unreadable: it is claimed, and fails for that
+                name, definition = self.get(tx, *key)
+                if not _serves(runners[kind], name, definition.target.config):
+                    strange.add(key)
+                    if len(self._strangers) >= STRANGERS:
+                        self._strangers.clear()  # those that still wait come up again
+                    self._strangers[key] = (kind, name, definition.target.config)
+        return [c for c in candidates if (c.automation_id, c.version) not in strange]
+
+
+STRANGERS = 1000
+"""Versions of definitions that are remembered as not served here, at most: each claim hands them all to its query."""
+
+
+def _serves(runner: Runner | QuickRunner, name: str, config: Mapping[str, Any]) -> bool:
+    return not hasattr(runner, "serves") or bool(runner.serves(name, config))
+
+
 def claim(
     tx: Tx, *, worker: str, room: int, now: Instant, runners: Runners, definitions: Definitions,
     only: RunId | None = None,
 ) -> list[Claimed]:
-    """Claim due runs, best rank first and fair across workspaces, `room` at most. `only` names a single run.
+    """Claim due runs that these runners can execute, best rank first and fair across workspaces, `room` at most.
+    `only` names a single run; a person wants it run here, whether this process has what it needs or not.
 
     What may not start now is moved out of the way: behind a concurrency ceiling until a run ends, behind a pause
     until the automation is enabled. A stopped desk claims nothing, nor does a worker that was declared dead.
@@ -75,22 +121,26 @@ def claim(
     if timed:
         resume_held(tx, now)
         tx.stage(now)
-    chosen: list[Row] = []
+    chosen: list[Candidate] = []
     counted: set[str] = set()
     room = min(room, CLAIM_LIMIT)
     while len(chosen) < room:
-        candidates = tx.candidate(only) if only else tx.candidates(room - len(chosen))
-        some, blocked, starts = _choose(tx, candidates)
-        tx.claim([row[0] for row in some], worker=worker, now=now)
+        if only:
+            found = ours = tx.candidate(only)
+        else:
+            found = tx.candidates(room - len(chosen), definitions.able(runners))
+            ours = definitions.sort_out(tx, found, runners)
+        some, blocked, starts = _choose(tx, ours)
+        tx.claim([c.run_id for c in some], worker=worker, now=now)
         chosen += some
         counted |= starts
         tx.block(blocked)
-        if not blocked:
-            break  # otherwise others may stand behind those that were moved out of the way
+        if not blocked and len(ours) == len(found):
+            break  # otherwise others may stand behind those that are out of the way now
     tx.note_starts(counted, now=now)
-    payloads = tx.payloads([row[8] for row in chosen if row[16]])
-    definitions.fetch(tx, {(row[1], row[9]) for row in chosen})
-    claimed = [_claimed(tx, row, payloads, definitions, now) for row in chosen]
+    payloads = tx.payloads([c.firing_id for c in chosen if c.has_payload])
+    definitions.fetch(tx, {(c.automation_id, c.version) for c in chosen})
+    claimed = [_claimed(tx, c, payloads, definitions, now) for c in chosen]
     tx.write_transitions(
         [(c.work.run_id, c.seq, "queued", "running", None, worker, c.work.token, c.work.attempt, None)
          for c in claimed],
@@ -117,27 +167,28 @@ def resume_held(tx: Tx, now: Instant) -> None:
     )
 
 
-def _choose(tx: Tx, candidates: list[Row]) -> tuple[list[Row], list[tuple[str, str]], set[str]]:
+def _choose(tx: Tx, candidates: Sequence[Candidate]) -> tuple[list[Candidate], list[tuple[str, str]], set[str]]:
     """`(to claim, (run, why blocked), automations whose starts are counted)`."""
     # Whatever a claim decides by is read under the automation's lock: a ceiling, a cooldown, that it is asleep.
-    counted = {row[1] for row in candidates if row[3] is not None or row[4] or row[5] in ASLEEP}
+    counted = {c.automation_id for c in candidates
+               if c.concurrent is not None or c.cooldown or c.automation_state in ASLEEP}
     locked = tx.try_lock_automations(counted) if counted else {}
     running = tx.running_of(locked) if locked else {}
-    chosen: list[Row] = []
+    chosen: list[Candidate] = []
     blocked: list[tuple[str, str]] = []
     starts: set[str] = set()
-    for row in candidates:
-        run, automation, source, concurrent, cooldown, state = row[:6]
+    for c in candidates:
+        automation = c.automation_id
         if automation in counted and automation not in locked:
             continue  # another process is counting its runs just now; the next round finds it
-        if locked.get(automation, state) in ASLEEP and source != "manual":
-            blocked.append((run, "paused"))
-        elif concurrent is not None and running.get(automation, 0) >= concurrent:
-            blocked.append((run, "concurrency"))
+        if locked.get(automation, c.automation_state) in ASLEEP and c.source != "manual":
+            blocked.append((c.run_id, "paused"))
+        elif c.concurrent is not None and running.get(automation, 0) >= c.concurrent:
+            blocked.append((c.run_id, "concurrency"))
         else:
-            chosen.append(row)
+            chosen.append(c)
             running[automation] = running.get(automation, 0) + 1
-            if cooldown and source != "manual":
+            if c.cooldown and c.source != "manual":
                 starts.add(automation)
     return chosen, blocked, starts
 
@@ -147,27 +198,26 @@ ASLEEP = frozenset({"proposed", "paused", "auto_paused", "config_error"})
 
 
 def _claimed(
-    tx: Tx, row: Row, payloads: Mapping[str, tuple[str, str | None]], definitions: Definitions, now: Instant
+    tx: Tx, c: Candidate, payloads: Mapping[str, tuple[str, str | None]], definitions: Definitions, now: Instant
 ) -> Claimed:
-    (run_id, automation_id, source, _, _, _, workspace, trigger_id, firing_id, version, runner, attempt, attempts,
-     token, seq, scheduled_for, has_payload) = row
     name, definition, error, payload, text = "", None, "", None, ""
     try:
-        name, definition = definitions.get(tx, automation_id, version)
-        if has_payload:
-            text, raw = payloads[firing_id]
+        name, definition = definitions.get(tx, c.automation_id, c.version)
+        if c.has_payload:
+            text, raw = payloads[c.firing_id]
             payload = None if raw is None else json.loads(raw)
     except Exception as unreadable:  # one bad row is this run's failure and nobody else's
         error = f"its definition or payload cannot be read: {unreadable}"
         definition = None
     work = Work(
-        run_id=run_id, token=token + 1, attempt=attempt + 1, automation_id=automation_id, automation=name,
-        workspace=workspace, trigger_id=trigger_id, source=source, kind=runner,
+        run_id=RunId(c.run_id), token=c.token + 1, attempt=c.attempt + 1,
+        automation_id=AutomationId(c.automation_id), automation=name,
+        workspace=c.workspace, trigger_id=TriggerId(c.trigger_id), source=c.source, kind=c.runner,
         config=definition.target.config if definition else {}, text=text, payload=payload,
-        scheduled_for=scheduled_for, started_at=now, timeout=definition.limits.timeout if definition else None,
+        scheduled_for=c.scheduled_for, started_at=now, timeout=definition.limits.timeout if definition else None,
         output_limit=definition.limits.output if definition else 0,
     )
-    return Claimed(work, attempts, seq + 1, definition, error)
+    return Claimed(work, c.attempts, c.seq + 1, definition, error)
 
 
 def _marks_its_start_here(runner: Runner | QuickRunner | None) -> bool:

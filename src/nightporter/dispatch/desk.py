@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from nightporter import logs
+from nightporter.air import RETRY_WRITE
 from nightporter.clock import Clock
-from nightporter.errors import Conflict, StoreError, StoreRefused
+from nightporter.errors import MayHaveHappened, StoreError, StoreRefused
 from nightporter.store import Store, Tx
 from nightporter.store.durable import durable
 from nightporter.words import Work
@@ -16,8 +17,9 @@ from nightporter.words import Work
 T = TypeVar("T")
 log = logs.get(__name__)
 
-RETRY_WRITE = 1.0
-"""Seconds between tries to write while the store is ill."""
+
+class NotWrittenDown(Exception):
+    """A child could not be written down for want of a store that is well: it is not let go, nothing is executed."""
 
 
 class WorkerDesk:
@@ -34,7 +36,12 @@ class WorkerDesk:
             tx.fence(work.run_id, work.token)
             tx.write_child(work.run_id, work.token, worker=self._worker, host=self._host, group=group, started=started)
 
-        await self._written(write)
+        try:
+            await durable(self._store, write)
+        except StoreError as error:
+            if isinstance(error, StoreRefused):
+                raise
+            raise NotWrittenDown(str(error)) from error
 
     async def effect_intended(self, work: Work, name: str, key: str) -> str | None:
         def write(tx: Tx) -> str | None:
@@ -43,7 +50,7 @@ class WorkerDesk:
             if found is not None and found[0] == "done":
                 return found[1]
             if found is not None and found[3] != work.token:  # not the attempt's number: a held run gets it back
-                raise Conflict(
+                raise MayHaveHappened(
                     f"effect {name!r} of {work.run_id} may have happened already",
                     why=f"attempt {found[2]} wrote its intent and did not come back to say that it was done",
                     next=f"look whether it happened, then: nightporter review {work.run_id} retry or dismiss",
@@ -61,8 +68,8 @@ class WorkerDesk:
         await self._written(write)
 
     async def _written(self, write: Callable[[Tx], T]) -> T:
-        """Durable, however long the store is ill meanwhile: the work waits, it does not fail. Each of these writes may
-        be made twice, for the first may stand although its answer was lost."""
+        """Durable, however long the store is ill meanwhile: work that is under way waits, it does not fail. Each of
+        these writes may be made twice, for the first may stand although its answer was lost."""
         while True:
             try:
                 return await durable(self._store, write)

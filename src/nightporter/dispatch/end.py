@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 
+from nightporter.air import Form, Key
 from nightporter.clock import MINUTE, Instant, moment
 from nightporter.dispatch.claim import Claimed, Runners, started_key
 from nightporter.dispatch.traces import announce_reviews, read_traces
@@ -15,15 +16,17 @@ from nightporter.rules.ending import (
     Next,
     Traces,
     after_attempt,
+    after_no_start,
     after_shutdown,
     asked_to_end,
     destinations_for,
+    for_a_person,
     lane_of,
 )
 from nightporter.rules.zones import zone
 from nightporter.states import ENDED, RunEvent, RunState
 from nightporter.store import Tx
-from nightporter.words import Definition, Ended, Outcome, Reason, RunId, Target, derived_id
+from nightporter.words import Definition, Ended, Ending, ErrorClass, Outcome, Reason, RunId, Target, derived_id
 
 INBOX_TEXT = 20_000
 """Characters of a result that its inbox message carries; the run keeps the whole."""
@@ -41,16 +44,19 @@ class Attempt:
 
     claimed: Claimed
     ended: Ended
-    bare: bool = False
-    """What it left could not be written; only that it ended is left to write."""
+    form: Form = Form.WHOLE
+
+    @property
+    def key(self) -> Key:
+        return self.claimed.key
 
 
 def end(tx: Tx, attempts: Sequence[Attempt], runners: Runners, *, now: Instant) -> list[Result]:
     """Write how attempts ended: the run, its transition, output, deliveries, rollups and a dead letter's notice;
     then let go what waited behind them. Fenced: a lost claim writes nothing."""
     tx.lock_automations({a.claimed.work.automation_id for a in attempts})
-    fences = tx.fences([_claim_of(a) for a in attempts])
-    current = [a for a in attempts if _claim_of(a) in fences]
+    fences = tx.fences([a.key for a in attempts])
+    current = [a for a in attempts if a.key in fences]
     won = list(zip(current, _decide(tx, current, fences, runners, now), strict=True))
     _leave(tx, won, fences, now)
     _write_what_it_left(tx, won, now)
@@ -61,17 +67,34 @@ def end(tx: Tx, attempts: Sequence[Attempt], runners: Runners, *, now: Instant) 
     ]
     announce_reviews(tx, [
         (a.claimed.work.run_id, a.claimed.work.automation_id, a.claimed.work.workspace, a.claimed.work.automation,
-         a.claimed.definition.owner if a.claimed.definition else "")
+         a.claimed.definition.owner if a.claimed.definition else "", n.error)
         for a, n in won if n.state is RunState.REVIEW
     ], now=now)
     conclude(tx, finals, now=now)
     release_behind(tx, {a.claimed.work.automation_id for a, _ in won}, now=now)
-    nexts = {_claim_of(a): n for a, n in won}
-    return [nexts.get(_claim_of(a)) for a in attempts]
+    nexts = {a.key: n for a, n in won}
+    return [nexts.get(a.key) for a in attempts]
 
 
-def _claim_of(attempt: Attempt) -> tuple[str, int]:
-    return attempt.claimed.work.run_id, attempt.claimed.work.token
+def end_alone(tx: Tx, attempts: Sequence[Attempt], *, now: Instant) -> list[Result]:
+    """Write that attempts ended and nothing that follows from it, because that cannot be written: no output, delivery
+    or rollup. Such a run has failed, is a dead letter, and is named in the quarantine with its error."""
+    tx.lock_automations({a.claimed.work.automation_id for a in attempts})
+    fences = tx.fences([a.key for a in attempts])
+    won = [
+        (a, Next(RunEvent.FAIL, RunState.FAILED, Reason.UNREADABLE, Outcome.FAILED, ErrorClass.CONFIGURATION,
+                 a.ended.error, dead=True))
+        for a in attempts if a.key in fences
+    ]
+    _leave(tx, won, fences, now)
+    for a, n in won:
+        tx.quarantine_run(a.claimed.work.run_id, n.error, now=now)
+    tx.write_inbox([_dead_letter(Final(
+        a.claimed.work.run_id, a.claimed.work.automation_id, a.claimed.work.workspace, a.claimed.work.automation,
+        n.state, n.outcome, n.reason, n.error, n.dead, None), now) for a, n in won], now=now)
+    release_behind(tx, {a.claimed.work.automation_id for a, _ in won}, now=now)
+    nexts = {a.key: n for a, n in won}
+    return [nexts.get(a.key) for a in attempts]
 
 
 def _decide(tx: Tx, attempts: Sequence[Attempt], fences: Fences, runners: Runners, now: Instant) -> list[Next]:
@@ -82,14 +105,19 @@ def _decide(tx: Tx, attempts: Sequence[Attempt], fences: Fences, runners: Runner
     for a in attempts:
         work, definition = a.claimed.work, a.claimed.definition or _UNREADABLE
         left = traces.get(work.run_id, nothing)
+        given_back = work.token - work.attempt  # each claim raises the token, and an attempt given back is not counted
         if a.ended.reason is Reason.SHUTDOWN:
             became = after_shutdown(definition, left)
+        elif a.ended.reason is Reason.NOT_STARTED and a.ended.ending is Ending.CANCELLED:
+            became = after_no_start(a.ended.error, given_back=given_back, now=now)
+        elif a.ended.reason is Reason.MAY_HAVE_ACTED:
+            became = for_a_person(a.ended.error)
         else:
             became = after_attempt(
                 a.ended, run_id=work.run_id, attempt=work.attempt, attempts=a.claimed.attempts, definition=definition,
-                interactive=work.source == "manual", effects_done=left.effects_done, now=now,
+                interactive=work.source == "manual", effects_done=left.effects_done, now=now, given_back=given_back,
             )
-        cancel_reason = fences[_claim_of(a)][1]
+        cancel_reason = fences[a.key][1]
         nexts.append(asked_to_end(became, Reason(cancel_reason)) if cancel_reason else became)
     return nexts
 
@@ -119,7 +147,7 @@ def _leave(tx: Tx, won: Sequence[tuple[Attempt, Next]], fences: Fences, now: Ins
             case RunEvent.HOLD:
                 holds.append((run, token, n.run_after, reason, n.error))
             case RunEvent.RELEASE:
-                releases.append((run, token))
+                releases.append((run, token, n.run_after or now, reason, n.error))
             case RunEvent.SET_ASIDE:
                 asides.append((run, token, reason, n.error))
             case _:
@@ -189,16 +217,20 @@ def conclude(tx: Tx, finals: Sequence[Final], *, now: Instant) -> None:
                 event, None if at_once else now, now if at_once else None, evidence,
             ))
         if f.dead:
-            inbox.append((
-                derived_id("inb", now, f.run_id, "dead_letter"), f.workspace, _owner(f), f.automation_id, f.run_id,
-                "dead_letter", f"{f.automation} {str(f.state).replace('_', ' ')}",
-                f"{f.reason.sentence if f.reason else ''} {f.error}\n"
-                f"nightporter explain {f.run_id} says more; nightporter replay {f.run_id} runs it again.".strip(),
-            ))
+            inbox.append(_dead_letter(f, now))
     tx.create_deliveries(deliveries, now=now)
     tx.write_inbox(inbox, now=now)
     _roll_up(tx, finals, now)
     tx.complete({f.automation_id for f in finals if f.definition and _once(f.definition)}, now=now)
+
+
+def _dead_letter(f: Final, now: Instant) -> tuple[object, ...]:
+    return (
+        derived_id("inb", now, f.run_id, "dead_letter"), f.workspace, _owner(f), f.automation_id, f.run_id,
+        "dead_letter", f"{f.automation} {str(f.state).replace('_', ' ')}",
+        f"{f.reason.sentence if f.reason else ''} {f.error}\n"
+        f"nightporter explain {f.run_id} says more; nightporter replay {f.run_id} runs it again.".strip(),
+    )
 
 
 def release_behind(tx: Tx, automation_ids: Iterable[str], *, now: Instant) -> None:

@@ -1,30 +1,26 @@
-"""Flight: the runs this worker has in the air, on the event loop of the program that hosts it.
-
-The claim rides in the commit of whoever queued the run; the runner is called after that commit; the ending is
-gathered with others into the next. Nothing here holds a fact that is not in the store.
-"""
+"""Flight: the runs this worker has in the air, on the event loop of the program that hosts it."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import shutil
 import socket
-import threading
+from collections.abc import Collection, Coroutine, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from nightporter import logs
+from nightporter.air import Air, Form, Key
 from nightporter.clock import SECOND, Clock
 from nightporter.dispatch.claim import Claimed, Definitions, Runners, claim
-from nightporter.dispatch.desk import RETRY_WRITE, WorkerDesk
-from nightporter.dispatch.end import Attempt, Result, end
-from nightporter.errors import StoreError, StoreRefused
+from nightporter.dispatch.desk import NotWrittenDown, WorkerDesk
+from nightporter.dispatch.end import Attempt, Result, end, end_alone
+from nightporter.dispatch.recover import take_back
+from nightporter.errors import LostClaim, MayHaveHappened
+from nightporter.rules.legible import legible, legible_value
 from nightporter.store import Store, Tx
-from nightporter.store.doubts import Doubts
-from nightporter.store.durable import durable
-from nightporter.store.gather import Answered, Gather
 from nightporter.words import Ended, Ending, ErrorClass, QuickRunner, Reason, RunId, Runner
 
 log = logs.get(__name__)
@@ -33,52 +29,31 @@ GRACE = 5.0
 """Seconds a runner that kills its own children gets beyond the timeout before its task is cancelled."""
 
 
-class Flight:
-    """Claims, runs and ends. Construct it on the event loop; `close` before the store is closed."""
+class Flight(Air[Claimed, Attempt, Result]):
+    """Claims, runs and ends. A run ends by itself, for its timeout, because somebody asked, or with the desk."""
+
+    stage = "dispatch"
+    topic = "queued"
 
     def __init__(
         self, store: Store, clock: Clock, runners: Runners, *, worker: str, slots: int, scratch: Path,
         only: RunId | None = None,
     ) -> None:
-        self._store = store
         self._clock = clock
         self._runners = runners
         self._worker = worker
         self._only = only
         self._scratch = scratch
         self._definitions = Definitions()
-        self._loop = asyncio.get_running_loop()
-        self._free = slots
-        self._claiming_in: Tx | None = None
-        self._claimed_in_it = 0
-        self._lock = threading.Lock()
-        self._saturated = False
-        self._claiming = True
-        self._tasks: dict[tuple[str, int], asyncio.Task[None]] = {}
-        self._cancelled: dict[tuple[str, int], tuple[Reason, str]] = {}
-        self._unwritten = 0
-        self._idle = asyncio.Event()
-        self._idle.set()
+        self._cancelled: dict[Key, tuple[Reason, str]] = {}
         self._desk = WorkerDesk(store, clock, worker=worker, host=socket.gethostname())
-        self._ends: Gather[Attempt, Attempt, Result] = Gather(store.writer, self._end, self._ended_on_writer)
-        self._doubts: Doubts[Claimed] = Doubts(clock, lambda c: (c.work.run_id, c.work.token))
-        store.writer.ride("queued", self._claim, self._claimed_on_writer, self._doubted)
-
-    @property
-    def in_the_air(self) -> int:
-        """Runs claimed whose ending is not yet written."""
-        return self._unwritten
-
-    async def idle(self) -> None:
-        """Wait until nothing is in the air."""
-        await self._idle.wait()
+        super().__init__(store, slots=slots)
 
     # -- claiming ----------------------------------------------------------------------------------------------
 
-    def look(self) -> None:
-        """Claim what is due, if there is room; called by the worker's loop and by kicks."""
-        if self._claiming and self._free > 0:
-            self._store.writer.post(self._claim, self._looked, self._doubted)
+    def work_waiting(self, tx: Tx) -> bool:
+        """Whether anything could be run here, or delivered, just now."""
+        return tx.work_waiting(self._clock.now(), self._definitions.able(self._runners))
 
     def cancel_asked(self) -> None:
         """End the runs that somebody asked to end. Reads the store: call it off the loop's thread."""
@@ -88,113 +63,84 @@ class Flight:
         for run, token, reason, by in asked:
             self._loop.call_soon_threadsafe(self._cancel, (run, token), Reason(reason), by)
 
-    def _claim(self, tx: Tx) -> list[Claimed]:
-        standing: list[Claimed] = []
-        if tx is not self._claiming_in:  # a look and a rider may share a commit, and only the commit takes the slots
-            standing = self._standing(tx)
-            self._claiming_in, self._claimed_in_it = tx, len(standing)
-        room = self._free - self._claimed_in_it if self._claiming else 0
-        claimed = claim(
+    def _claim(self, tx: Tx, room: int, claimed_before: Sequence[Claimed]) -> list[Claimed]:
+        return claim(
             tx, worker=self._worker, room=room, now=self._clock.now(), runners=self._runners,
             definitions=self._definitions, only=self._only,
         )
-        self._claimed_in_it += len(claimed)
-        self._saturated = room <= 0 or len(claimed) >= room
-        return standing + claimed
 
-    def _doubted(self, claimed: list[Claimed]) -> None:
-        if claimed:
-            self._doubts.note(claimed)
-            self._loop.call_soon_threadsafe(self._loop.call_later, RETRY_WRITE, self.look)
-
-    def _standing(self, tx: Tx) -> list[Claimed]:
-        """Claims whose commit was not answered, and that are ours."""
-        if not self._claiming or not (claims := self._doubts.claims):
-            return []
-        ours = {claim for claim, (*_, worker) in tx.fences(claims).items() if worker == self._worker}
-        return self._doubts.standing(ours)
-
-    def _looked(self, claimed: list[Claimed] | None, error: BaseException | None) -> None:
-        if error is not None:
-            log.warning("dispatch.claim_failed", error=str(error))
-        elif claimed:
-            self._claimed_on_writer(claimed)
-
-    def _claimed_on_writer(self, claimed: list[Claimed]) -> None:
-        if claimed:
-            self._doubts.settle(claimed)
-            with self._lock:
-                self._free -= len(claimed)
-            self._loop.call_soon_threadsafe(self._launch, claimed)
+    def _give_back(self, tx: Tx, ours: Collection[Key]) -> int:
+        return take_back(tx, self._worker, ours, self._runners, self._definitions, now=self._clock.now())
 
     # -- running -------------------------------------------------------------------------------------------------
 
     def _launch(self, claimed: list[Claimed]) -> None:
-        self._unwritten += len(claimed)
-        self._idle.clear()
         if log.isEnabledFor(logging.INFO):
             _tell_started(claimed)
-        for one in claimed:
-            runner = self._runners.get(one.work.kind)
-            if one.definition is None:
-                self._land(one, Ended.failed(ErrorClass.CONFIGURATION, one.error))
-            elif runner is None:
-                self._land(one, Ended.failed(ErrorClass.CONFIGURATION, f"no runner is called {one.work.kind!r} here"))
-            elif hasattr(runner, "run_now"):
-                self._land(one, _quickly(runner, one))
-            else:
-                task = self._loop.create_task(self._fly(one, runner), name=one.work.run_id)
-                self._tasks[one.work.run_id, one.work.token] = task
-                task.add_done_callback(lambda task, one=one: self._landed(one))  # type: ignore[misc]  # bound per run
+        super()._launch(claimed)
 
-    async def _fly(self, claimed: Claimed, runner: Runner) -> None:
+    def _begin(self, one: Claimed) -> Attempt | Coroutine[Any, Any, Attempt]:
+        runner = self._runners.get(one.work.kind)
+        if one.definition is None:
+            return Attempt(one, Ended.failed(ErrorClass.CONFIGURATION, legible(one.error)))
+        if runner is None:
+            return Attempt(one, Ended.failed(
+                ErrorClass.CONFIGURATION, f"no runner is called {one.work.kind!r} here"))
+        if hasattr(runner, "run_now"):
+            return _attempt(one, _quickly(runner, one))
+        return self._fly(one, runner)
+
+    def _fell(self, one: Claimed, error: BaseException | None) -> Attempt:
+        return _attempt(one, self._ended_by_us(one.key) if error is None else _raised(one, error))
+
+    async def _fly(self, claimed: Claimed, runner: Runner) -> Attempt:
+        key = claimed.key
+        launches = getattr(runner, "launches", False)
+        # One a claim: a desk that lost its claim and comes back clears its own away, not its successor's.
+        scratch = self._scratch / f"{key[0]}-{key[1]}" if launches else None
+        ended = await self._run(claimed, runner, scratch)
+        self._tasks.pop(key, None)  # from here on nobody disturbs it any more
+        if ended.ending is Ending.CANCELLED and key in self._cancelled:
+            ended = replace(self._ended_by_us(key), text=ended.text, log=ended.log)
+        self._cancelled.pop(key, None)
+        if scratch is not None:  # before the ending is written: a retry finds its folder empty
+            await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
+        return _attempt(claimed, ended)
+
+    async def _run(self, claimed: Claimed, runner: Runner, scratch: Path | None) -> Ended:
         work = claimed.work
-        key = (work.run_id, work.token)
         limit = None if work.timeout is None else work.timeout.total_seconds()
-        if limit is not None and getattr(runner, "launches", False):
-            limit += GRACE
+        if scratch is not None:
+            limit = None if limit is None else limit + GRACE
+            work = replace(work, scratch=scratch)
         deadline = asyncio.timeout(None)
         try:
-            if getattr(runner, "launches", False):
-                # One a claim: a desk that lost its claim and comes back clears its own away, not its successor's.
-                scratch = self._scratch / f"{work.run_id}-{work.token}"
-                work = replace(work, scratch=scratch)
-                await asyncio.to_thread(self._scratch.mkdir, parents=True, exist_ok=True, mode=0o700)
-                await asyncio.to_thread(scratch.mkdir, parents=True, exist_ok=True, mode=0o700)
+            if scratch is not None and (error := await asyncio.to_thread(_made, scratch)):
+                return Ended(Ending.ERROR, error=error, error_class=ErrorClass.RESOURCE, reason=Reason.NOT_STARTED)
             deadline = asyncio.timeout(limit)
             async with deadline:
-                ended = await runner.run(work, self._desk)
+                return await runner.run(work, self._desk)
         except asyncio.CancelledError:
             if _is_being_cancelled():
-                ended = self._cut_short(key)
-            else:
-                ended = Ended.failed(ErrorClass.EXCEPTION, "CancelledError: the work cancelled itself")
+                return self._ended_by_us(claimed.key)
+            return Ended.failed(ErrorClass.EXCEPTION, "CancelledError: the work cancelled itself")
+        except NotWrittenDown as error:
+            return Ended(Ending.CANCELLED, reason=Reason.NOT_STARTED, error=str(error))
+        except MayHaveHappened as error:
+            return Ended(Ending.ERROR, reason=Reason.MAY_HAVE_ACTED, error=f"{error.what}: {error.why}")
+        except LostClaim as error:  # its successor writes how it ended
+            return Ended.failed(ErrorClass.EXCEPTION, f"LostClaim: {error.what}")
         except Exception as error:
             if isinstance(error, TimeoutError) and deadline.expired():
-                ended = Ended.timed_out(f"it ran longer than its timeout of {work.timeout}")
-            else:
-                log.exception("dispatch.runner_raised", run=work.run_id)
-                ended = Ended.failed(ErrorClass.EXCEPTION, f"{type(error).__name__}: {error}")
-        self._tasks.pop(key, None)
-        if ended.ending is Ending.CANCELLED and key in self._cancelled:
-            ended = replace(self._cut_short(key), text=ended.text, log=ended.log)
-        self._cancelled.pop(key, None)
-        if work.scratch is not None:  # before the ending is written: a retry finds its folder empty
-            await asyncio.to_thread(shutil.rmtree, work.scratch, ignore_errors=True)
-        self._land(claimed, ended)
+                return Ended.timed_out(f"it ran longer than its timeout of {work.timeout}")
+            return _raised(claimed, error)
 
-    def _landed(self, claimed: Claimed) -> None:
-        """A task has ended; one that was cancelled before its first step has not landed by itself."""
-        key = (claimed.work.run_id, claimed.work.token)
-        if self._tasks.pop(key, None) is not None:
-            self._land(claimed, self._cut_short(key))
-
-    def _cut_short(self, key: tuple[str, int]) -> Ended:
+    def _ended_by_us(self, key: Key) -> Ended:
         """How a run ended that we cancelled: because somebody asked, or because the desk is shut down."""
         reason, by = self._cancelled.pop(key, (Reason.SHUTDOWN, ""))
         return Ended(Ending.CANCELLED, reason=reason, error=f"cancelled by {by}" if by else "")
 
-    def _cancel(self, key: tuple[str, int], reason: Reason, by: str) -> None:
+    def _cancel(self, key: Key, reason: Reason, by: str) -> None:
         task = self._tasks.get(key)
         if task is not None and key not in self._cancelled:
             self._cancelled[key] = (reason, by)
@@ -202,67 +148,35 @@ class Flight:
 
     # -- ending --------------------------------------------------------------------------------------------------
 
-    def _land(self, claimed: Claimed, ended: Ended) -> None:
-        with self._lock:
-            self._free += 1
-        attempt = Attempt(claimed, ended)
-        self._ends.put(attempt, attempt)
-
-    def _end(self, tx: Tx, attempts: list[Attempt]) -> list[Result]:
-        if self._saturated:
+    def _write(self, tx: Tx, ends: list[Attempt]) -> list[Result]:
+        if self._full:
             tx.kick("queued")  # a slot is free again, and somebody may be waiting for it
-        return end(tx, attempts, self._runners, now=self._clock.now())
+        now = self._clock.now()
+        alone = [e for e in ends if e.form is Form.ALONE]
+        if not alone:
+            return end(tx, ends, self._runners, now=now)
+        others = [e for e in ends if e.form is not Form.ALONE]
+        results = dict(zip([e.key for e in alone], end_alone(tx, alone, now=now), strict=True))
+        results |= zip([e.key for e in others], end(tx, others, self._runners, now=now), strict=True)
+        return [results[e.key] for e in ends]
 
-    def _ended_on_writer(self, answered: Answered[Attempt, Result]) -> None:
-        for attempt, result, error in answered:
-            if error is None and result is None:
-                log.warning("dispatch.lost_claim", run=attempt.claimed.work.run_id, token=attempt.claimed.work.token)
-        if log.isEnabledFor(logging.INFO):
-            _tell_ended([(attempt, result) for attempt, result, _ in answered if result is not None])
-        failed = [(attempt, error) for attempt, _, error in answered if error is not None]
-        self._loop.call_soon_threadsafe(self._ended, len(answered) - len(failed), failed)
+    def _less(self, end: Attempt, error: BaseException) -> Attempt | None:
+        if end.form is Form.WHOLE:
+            return Attempt(end.claimed, _without_what_it_left(end.ended, error), Form.BARE)
+        if end.form is Form.BARE:
+            note = f"how it ended could not be written: {type(error).__name__}: {error}"
+            return Attempt(end.claimed, Ended.failed(ErrorClass.CONFIGURATION, _plain(note)), Form.ALONE)
+        return None
 
-    def _ended(self, written: int, failed: list[tuple[Attempt, BaseException]]) -> None:
-        self._unwritten -= written
-        for attempt, error in failed:
-            log.error("dispatch.ending_not_written", run=attempt.claimed.work.run_id, error=str(error))
-            if isinstance(error, StoreError) and not isinstance(error, StoreRefused):
-                # The store is ill: the result is kept here and written when it is well again.
-                self._loop.call_later(RETRY_WRITE, self._ends.put, attempt, attempt)
-            elif not attempt.bare:
-                # Something in the result itself cannot be written: the run must end all the same.
-                bare = Attempt(attempt.claimed, _without_what_it_left(attempt.ended, error), bare=True)
-                self._ends.put(bare, bare)
-            else:
-                self._unwritten -= 1
-        if not self._unwritten:
-            self._idle.set()
-
-    # -- shutting down --------------------------------------------------------------------------------------------
-
-    async def drain(self, seconds: float) -> None:
-        """Claim no more; let what is in the air end; after `seconds`, end it and give it back or set it aside."""
-        await self._claim_no_more()
-        try:
-            async with asyncio.timeout(seconds):
-                await self._idle.wait()
-        except TimeoutError:
-            await self.abort()
-
-    async def abort(self) -> None:
-        """End everything in the air now."""
-        await self._claim_no_more()
-        for task in list(self._tasks.values()):
-            if not task.cancelling():  # whoever is tidying up already is not disturbed in it
-                task.cancel()
-        await self._idle.wait()
-
-    async def _claim_no_more(self) -> None:
-        self._claiming = False
-        self._store.writer.unride("queued")
-        # A claim may be under way: once a write behind it is done, what it took is in the air.
-        with contextlib.suppress(StoreError):  # a store that takes no write gave no claim
-            await durable(self._store, lambda _: None)
+    def _tell(self, written: Sequence[tuple[Attempt, Result]]) -> None:
+        for attempt, result in written:
+            work = attempt.claimed.work
+            if result is None:
+                log.warning("dispatch.lost_claim", run=work.run_id, token=work.token)
+            elif log.isEnabledFor(logging.INFO):
+                log.info("run.ended", automation=work.automation, run=work.run_id, state=str(result.state),
+                         reason=None if result.reason is None else str(result.reason),
+                         outcome=None if result.outcome is None else str(result.outcome), error=result.error)
 
 
 def _tell_started(claimed: list[Claimed]) -> None:
@@ -274,12 +188,14 @@ def _tell_started(claimed: list[Claimed]) -> None:
                  after_slot=None if late is None else f"{late / SECOND:.3f}s")
 
 
-def _tell_ended(ended: list[tuple[Attempt, Result]]) -> None:
-    for attempt, result in ended:
-        assert result is not None
-        log.info("run.ended", automation=attempt.claimed.work.automation, run=attempt.claimed.work.run_id,
-                 state=str(result.state), reason=None if result.reason is None else str(result.reason),
-                 outcome=None if result.outcome is None else str(result.outcome), error=result.error)
+def _made(folder: Path) -> str:
+    """Why a scratch folder could not be made; empty: it is there."""
+    try:
+        for each in (folder.parent, folder):  # one by one: the mode is for the last of what is made
+            each.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        return f"its folder could not be made: {error}"
+    return ""
 
 
 def _is_being_cancelled() -> bool:
@@ -287,16 +203,37 @@ def _is_being_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _without_what_it_left(ended: Ended, error: BaseException) -> Ended:
-    note = f"its result could not be written: {type(error).__name__}: {error}"
-    if ended.ending is Ending.OK:
-        return Ended.failed(ErrorClass.EXCEPTION, ascii(note)[1:-1])
-    return replace(ended, text="", data=None, log="", error=ascii(f"{ended.error}; {note}")[1:-1])
-
-
 def _quickly(runner: Runner | QuickRunner, claimed: Claimed) -> Ended:
     try:
         return runner.run_now(claimed.work)  # type: ignore[union-attr]  # the caller looked
     except Exception as error:
-        log.exception("dispatch.runner_raised", run=claimed.work.run_id)
-        return Ended.failed(ErrorClass.EXCEPTION, f"{type(error).__name__}: {error}")
+        return _raised(claimed, error)
+
+
+def _raised(claimed: Claimed, error: BaseException) -> Ended:
+    log.error("dispatch.runner_raised", run=claimed.work.run_id, exc_info=error)
+    return Ended.failed(ErrorClass.EXCEPTION, f"{type(error).__name__}: {error}")
+
+
+def _attempt(claimed: Claimed, ended: Ended) -> Attempt:
+    """An attempt that has ended, its texts as any store takes them."""
+    try:
+        texts = (legible(ended.text), legible(ended.error), legible(ended.log))
+        data = legible_value(ended.data)
+    except Exception as error:  # whatever a runner put there: that it cannot be kept is for the writing to say
+        log.warning("dispatch.strange_result", run=claimed.work.run_id, error=repr(error))
+        return Attempt(claimed, ended)
+    if texts == (ended.text, ended.error, ended.log) and data == ended.data:
+        return Attempt(claimed, ended)
+    return Attempt(claimed, replace(ended, text=texts[0], error=texts[1], log=texts[2], data=data))
+
+
+def _without_what_it_left(ended: Ended, error: BaseException) -> Ended:
+    note = f"its result could not be written: {type(error).__name__}: {error}"
+    if ended.ending is Ending.OK:
+        return Ended.failed(ErrorClass.EXCEPTION, _plain(note))
+    return replace(ended, text="", data=None, log="", exit_code=None, error=_plain(f"{ended.error}; {note}"))
+
+
+def _plain(text: object) -> str:
+    return ascii(str(text))[1:-1]

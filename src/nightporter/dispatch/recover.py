@@ -1,21 +1,38 @@
-"""Recovering: what a dead worker's runs become. Boot and the sweep call it, after the dead worker's children ended."""
+"""Recovering: what becomes of runs whose claim nobody is behind any more. Boot and the sweep call it; where a worker
+died, after its children were ended."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
 
+from nightporter.air import Key
 from nightporter.clock import Instant
-from nightporter.dispatch.claim import Definitions, Runners
-from nightporter.dispatch.end import Final, conclude, release_behind
+from nightporter.dispatch.cancel import cancel
+from nightporter.dispatch.claim import Claimed, Definitions, Runners
+from nightporter.dispatch.end import Attempt, Final, conclude, end, release_behind
 from nightporter.dispatch.traces import announce_reviews, read_traces
 from nightporter.rules.ending import may_repeat
 from nightporter.states import RunState
 from nightporter.store import Tx
 from nightporter.store.sql_port import Row
-from nightporter.words import Definition, ErrorClass, Outcome, Reason, RunId
+from nightporter.store.tx_sweep import HeldRun
+from nightporter.words import (
+    AutomationId,
+    Definition,
+    Ended,
+    Ending,
+    ErrorClass,
+    Outcome,
+    Reason,
+    RunId,
+    TriggerId,
+    Work,
+)
 
 RECOVER_CHUNK = 250
 NO_ATTEMPT_LEFT = "its worker died, and no attempt is left"
+MAY_HAVE_HAPPENED = "Its worker went away while it ran, and what it did may have happened"
+NOT_HEARD_OF = "the answer to its claim was lost"
 
 
 def recover(tx: Tx, worker: str, runners: Runners, definitions: Definitions, *, now: Instant) -> dict[str, int]:
@@ -25,7 +42,7 @@ def recover(tx: Tx, worker: str, runners: Runners, definitions: Definitions, *, 
     aside for a person where it may have acted, and failed where its attempts are used up. What would be queued again
     although somebody had asked to cancel it is cancelled. All zero: none was left.
     """
-    held = {row[0]: _Held(*row) for row in tx.held_by(worker, RECOVER_CHUNK)}
+    held = {h.run_id: h for h in tx.held_by(worker, RECOVER_CHUNK)}
     tx.lock_automations({h.automation_id for h in held.values()})
     traces = read_traces(tx, [(h.run_id, h.token, h.runner) for h in held.values()], runners)
     lost = tx.lose([(h.run_id, h.token) for h in held.values()])
@@ -35,7 +52,7 @@ def recover(tx: Tx, worker: str, runners: Runners, definitions: Definitions, *, 
         now=now,
     )
     tx.forget_children([(run, held[run].token) for run, *_ in lost])
-    requeue, aside, failed, cancelled = [], [], [], []
+    requeue, aside, failed, unwanted = [], [], [], []
     known: dict[str, tuple[str, Definition | None]] = {}
     for run, *_ in lost:
         h = held[run]
@@ -44,18 +61,19 @@ def recover(tx: Tx, worker: str, runners: Runners, definitions: Definitions, *, 
         if definition is None or not may_repeat(definition, traces[run]):
             aside.append(h)
         elif h.cancel_reason is not None:
-            cancelled.append(h)
+            unwanted.append(h)
         elif h.attempt >= h.attempts:
             failed.append(h)
         else:
             requeue.append(h)
-    _write(tx, "queued", tx.requeue([h.run_id for h in [*requeue, *cancelled]], now=now), now)
+    _write(tx, "queued", tx.requeue([h.run_id for h in [*requeue, *unwanted]], now=now), now)
     _write(tx, "review", tx.to_review([(h.run_id, "its worker died while it ran") for h in aside]), now)
     _write(tx, "failed", tx.abandon([(h.run_id, NO_ATTEMPT_LEFT) for h in failed], now=now), now)
-    _cancel(tx, cancelled, now)
+    cancel(tx, [(h.run_id, h.cancel_reason or "", h.cancel_by) for h in unwanted], definitions, now=now)
     announce_reviews(
         tx,
-        [(h.run_id, h.automation_id, h.workspace, known[h.run_id][0], _owner(known[h.run_id][1])) for h in aside],
+        [(h.run_id, h.automation_id, h.workspace, known[h.run_id][0], _owner(known[h.run_id][1]), MAY_HAVE_HAPPENED)
+         for h in aside],
         now=now,
     )
     conclude(
@@ -64,46 +82,39 @@ def recover(tx: Tx, worker: str, runners: Runners, definitions: Definitions, *, 
             Final(RunId(h.run_id), h.automation_id, h.workspace, known[h.run_id][0], RunState.FAILED, Outcome.FAILED,
                   Reason.WORKER_LOST, NO_ATTEMPT_LEFT, True, known[h.run_id][1])
             for h in failed
-        ] + [
-            Final(RunId(h.run_id), h.automation_id, h.workspace, known[h.run_id][0], RunState.CANCELLED, None,
-                  Reason(h.cancel_reason or Reason.CANCELLED_BY), "", False, known[h.run_id][1])
-            for h in cancelled
         ],
         now=now,
     )
     release_behind(tx, {held[run].automation_id for run, *_ in lost}, now=now)
     return {
-        "requeued": len(requeue), "review": len(aside), "failed": len(failed), "cancelled": len(cancelled),
+        "requeued": len(requeue), "review": len(aside), "failed": len(failed), "cancelled": len(unwanted),
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """A run of the dead worker."""
-
-    run_id: str
-    automation_id: str
-    token: int
-    attempt: int
-    attempts: int
-    version: int
-    runner: str
-    workspace: str
-    cancel_reason: str | None
-    cancel_by: str
+def take_back(
+    tx: Tx, worker: str, in_the_air: Collection[Key], runners: Runners, definitions: Definitions, *, now: Instant
+) -> int:
+    """Give back what a living worker holds and never began, because it was not told that its claim was committed; how
+    many. The attempt is not counted."""
+    held = tx.held_by(worker, len(in_the_air) + RECOVER_CHUNK)
+    unknown = [h for h in held if (h.run_id, h.token) not in in_the_air]
+    not_begun = Ended(Ending.CANCELLED, reason=Reason.NOT_STARTED, error=NOT_HEARD_OF)
+    end(tx, [Attempt(_claimed(tx, h, definitions), not_begun) for h in unknown], runners, now=now)
+    return len(unknown)
 
 
-def _cancel(tx: Tx, cancelled: list[_Held], now: Instant) -> None:
-    reasons = {h.run_id: h.cancel_reason for h in cancelled}
-    ended = tx.cancel([(h.run_id, h.cancel_reason or "", h.cancel_by) for h in cancelled], now=now)
-    tx.write_transitions(
-        [(run, seq, "queued", "cancelled", reasons[run], None, token, attempt, None)
-         for run, seq, _, token, attempt in ended],
-        now=now,
+def _claimed(tx: Tx, held: HeldRun, definitions: Definitions) -> Claimed:
+    """As much of a claim as its end asks for."""
+    name, definition = _definition(tx, held, definitions)
+    work = Work(
+        run_id=RunId(held.run_id), token=held.token, attempt=held.attempt,
+        automation_id=AutomationId(held.automation_id), automation=name, workspace=held.workspace,
+        trigger_id=TriggerId(""), source="", kind=held.runner, config={},
     )
+    return Claimed(work, held.attempts, 0, definition)
 
 
-def _definition(tx: Tx, held: _Held, definitions: Definitions) -> tuple[str, Definition | None]:
+def _definition(tx: Tx, held: HeldRun, definitions: Definitions) -> tuple[str, Definition | None]:
     try:
         return definitions.get(tx, held.automation_id, held.version)
     except Exception:  # unreadable: nobody can say whether repeating is safe, so a person decides

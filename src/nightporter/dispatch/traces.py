@@ -29,16 +29,16 @@ def read_traces(tx: Tx, claims: Sequence[tuple[str, int, str]], runners: Runners
 
 
 def announce_reviews(
-    tx: Tx, runs: Sequence[tuple[str, str, str, str, str]], *, now: Instant
+    tx: Tx, runs: Sequence[tuple[str, str, str, str, str, str]], *, now: Instant
 ) -> None:
-    """Ask a person, once, about runs that were set aside: `(run, automation id, workspace, name, owner)`."""
+    """Ask a person, once, about runs that were set aside: `(run, automation id, workspace, name, owner, why)`."""
     tx.write_inbox(
         [
             (derived_id("inb", now, run, "review"), workspace, owner, automation_id, run, "review",
              f"{name} may have acted and did not end",
-             f"Its worker went away while it ran, and what it did may have happened. It is not repeated unasked.\n"
+             f"{why}. It is not repeated unasked.\n"
              f"nightporter review {run} retry runs it again; nightporter review {run} dismiss closes it.")
-            for run, automation_id, workspace, name, owner in runs
+            for run, automation_id, workspace, name, owner, why in runs
         ],
         now=now,
     )

@@ -13,8 +13,7 @@ import asyncio
 import contextlib
 import os
 import socket
-import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 from uuid import uuid4
@@ -25,20 +24,21 @@ from nightporter import runners as runner_kinds
 from nightporter.clock import Clock, Kick, SystemClock
 from nightporter.config import Config
 from nightporter.delivery import Courier, Destinations
-from nightporter.dispatch import Definitions, Flight, Runners
+from nightporter.dispatch import Flight, Runners
 from nightporter.engine.door import Door
 from nightporter.engine.files import DefinitionFiles
+from nightporter.engine.loops import aside, every, told
 from nightporter.engine.places import definitions_of, store_of
-from nightporter.errors import NightporterError, StoreError
-from nightporter.operations import upkeep
+from nightporter.engine.sources import Sources
+from nightporter.engine.sweeper import Sweeper
+from nightporter.errors import StoreError
 from nightporter.outside.guard import Guard
 from nightporter.outside.http import Web
-from nightporter.sources.clock import ClockSource
 from nightporter.store import Store, Tx
 from nightporter.store.durable import durable
 from nightporter.store.locks import FileLock
-from nightporter.sweep import Leases, Recovered, prune, take_from_dead, tidy
-from nightporter.words import Answer, Firing, RunId, derived_id
+from nightporter.sweep import Recovered
+from nightporter.words import Answer, Firing, RunId
 
 T = TypeVar("T")
 log = logs.get(__name__)
@@ -48,6 +48,11 @@ Role = Literal["desk", "worker", "command", "tick"]
 POLL_SECONDS = 1.0
 WATCH_SECONDS = 0.25
 DELIVERY_DRAIN = 5.0
+"""Seconds that deliveries get to end when the desk stops, after its runs have."""
+GRACE = 5.0
+"""Seconds for ending what a drain cut short, and for writing how it ended."""
+LAST_WORDS = 1.0
+"""Seconds for each of the small things at the end of a stop."""
 
 
 @dataclass
@@ -73,9 +78,9 @@ class Engine:
         self._host = socket.gethostname()
         self._stop_listening: list[Callable[[], None]] = []
         self._tasks: list[asyncio.Task[None]] = []
-        self._thread: threading.Thread | None = None
+        self._asides: set[asyncio.Task[None]] = set()
         self._leading = False
-        self.store: Store = await asyncio.to_thread(store_of, self.config, self.clock)
+        self.store: Store = await aside(lambda: store_of(self.config, self.clock))
         self._files = DefinitionFiles(self.store, self.config, self.clock)
         self._guard = Guard()
         self._web = Web()
@@ -87,34 +92,43 @@ class Engine:
 
     async def _boot(self) -> None:
         self.config.outputs.mkdir(parents=True, exist_ok=True, mode=0o700)
-        await asyncio.to_thread(self._guard.start)
+        await aside(self._guard.start)
         self.runners: Runners = runner_kinds.registry(
             guard=self._guard, web=self._web, now=self.clock.now, functions=self.functions, report=_report
         )
         self.destinations: Destinations = destination_kinds.registry(
             outputs=self.config.outputs, web=self._web, now=self.clock.now, report=_report
         )
-        self._known = Definitions()
-        self._leases = Leases(self.clock, host=self._host, lease=self.config.lease)
+        self._sweeper = Sweeper(
+            self.config, self.store, self.clock, self.runners, self.destinations, host=self._host
+        )
         self._kick = Kick()
-        self._clock_source = ClockSource(self.store, self.clock, self._kick)
+        self._sources = Sources(self.store, self.clock, self._kick)
         await self._join()
-        recovered = await asyncio.to_thread(self._recover)
+        recovered = await aside(self._recover)
         if self.role in ("desk", "tick"):
-            await asyncio.to_thread(self._lead)
-        await asyncio.to_thread(self._upkeep)
+            await aside(self._lead)
+        await aside(self._sweeper.upkeep)
         if recovered.workers and self.role == "desk":
-            await durable(self.store, lambda tx: self._restart_notice(tx, recovered))
+            await durable(self.store, lambda tx: self._sweeper.restart_notice(
+                tx, self.worker, recovered, self._sources.not_run))
         self._door = Door(self.store, self.clock)
         self._start_work()
         self._stop_listening.append(self.store.kicks.listen(self._rung))
         self._stop_listening.append(self.store.kicks.listen(self._rung_from_elsewhere, foreign=True))
         self._look()
         if self._leading and self.role == "desk":
-            self._start_sources()
-        self._tasks = [self._loop.create_task(self._poll()), self._loop.create_task(self._keep())]
-        if self.watch_files and self.role == "desk":
-            self._tasks.append(self._loop.create_task(self._watch()))
+            self._sources.start()
+        loops: list[tuple[float, Callable[[], Awaitable[None]], str]] = [
+            (POLL_SECONDS, self._poll, "poll"),
+            (self.config.beat.total_seconds(), self._renew, "beat"),
+            (self.config.sweep.total_seconds(), lambda: aside(self._sweep), "sweep"),
+        ]
+        if self.role == "desk":
+            loops.append((self.config.sweep.total_seconds(), self._prune, "prune"))
+            if self.watch_files:
+                loops.append((WATCH_SECONDS, self._watch, "files"))
+        self._tasks = [self._loop.create_task(every(*loop)) for loop in loops]
         log.info("desk.started", role=self.role, worker=self.worker, leading=self._leading, store=self.store.dialect)
 
     async def _join(self) -> None:
@@ -140,47 +154,46 @@ class Engine:
         self.courier.look()
 
     def _lead(self) -> None:
-        """Become the one whose sources run, if nobody is; answer what is due and load the definitions."""
-        self._leading = self.store.lead()
-        if not self._leading:
+        """Become the one whose sources run, if nobody is; answer what is due and load the definitions. Blocks. When it
+        raises, nothing was taken over, and the next second tries again."""
+        if not self.store.lead():
             return
-        if moved := self._clock_source.rezone():
-            log.warning("clock.zones_changed", slots=moved)
-        while self._clock_source.tick():
-            pass
+        self._sources.answer()
         if self.watch_files:
             self._files.load()
         self.store.write(self._note_evaluated)
-
-    def _start_sources(self) -> None:
-        self._thread = threading.Thread(target=self._clock_source.run, name="nightporter-clock", daemon=True)
-        self._thread.start()
+        self._leading = True
 
     # -- stop -------------------------------------------------------------------------------------------------
 
     async def stop(self, *, drain: bool = True) -> None:
-        """Stop in order: sources, then runs (which get `config.drain` to end), then deliveries, then the store."""
+        """Stop in order: sources, then runs (which get `config.drain` to end), then deliveries, then the store.
+
+        It is done `config.drain` and a quarter of a minute later at the latest. What a store that is ill did not take
+        by then is left to the next boot, which finds this worker's lock free.
+        """
         for unlisten in self._stop_listening:
             unlisten()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._thread is not None:
-            self._clock_source.close()
-            await asyncio.to_thread(self._thread.join)
+        if hasattr(self, "_sources"):
+            await aside(lambda: self._sources.stop(LAST_WORDS))
         if hasattr(self, "flight"):
             beating = self._loop.create_task(self._beat_on())
-            await self.flight.drain(self.config.drain.total_seconds() if drain else 0)
-            await self.courier.drain(DELIVERY_DRAIN if drain else 0)
+            await self.flight.drain(self.config.drain.total_seconds() if drain else 0, grace=GRACE)
+            await self.courier.drain(DELIVERY_DRAIN if drain else 0, grace=LAST_WORDS)
             beating.cancel()
         if hasattr(self, "worker"):
-            with contextlib.suppress(StoreError):  # an ill store learns of our end from the free lock
-                await durable(self.store, lambda tx: tx.end_worker(self.worker, "stopped", now=self.clock.now()))
-            self._lock.let_go(remove=True)
-        await asyncio.to_thread(self._guard.close)
+            # An ill store learns of our end from the free lock: then its file has to stay.
+            self._lock.let_go(remove=await _within(LAST_WORDS, self._leave(), "leave"))
+        await aside(self._guard.close)
         await self._web.close()
-        await asyncio.to_thread(self.store.close)
+        await _within(LAST_WORDS, aside(self.store.close), "close the store")
         log.info("desk.stopped")
+
+    async def _leave(self) -> None:
+        await durable(self.store, lambda tx: tx.end_worker(self.worker, "stopped", now=self.clock.now()))
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[Engine]:
@@ -194,8 +207,7 @@ class Engine:
     async def one_pass(self) -> None:
         """Answer what is due, run and deliver it, and return when nothing is left to do just now."""
         if self._leading:
-            while await asyncio.to_thread(self._clock_source.tick):
-                pass
+            await aside(self._sources.answer)
         while True:
             self.flight.look()
             self.courier.look()
@@ -203,7 +215,7 @@ class Engine:
             await asyncio.sleep(0)
             await self.flight.idle()
             await self.courier.idle()
-            if self.only is None and await self.read(lambda tx: not tx.stopped() and tx.work_waiting(self.clock.now())):
+            if self.only is None and await self.read(lambda tx: not tx.stopped() and self.flight.work_waiting(tx)):
                 continue
             if not self.flight.in_the_air and not self.courier.in_the_air:
                 return
@@ -227,7 +239,7 @@ class Engine:
         """Whether this process runs the sources."""
         return self._leading
 
-    # -- loops --------------------------------------------------------------------------------------------------
+    # -- kicks and loops ----------------------------------------------------------------------------------------
 
     def _rung(self, topics: frozenset[str]) -> None:
         if "due" in topics:
@@ -242,73 +254,51 @@ class Engine:
             self._loop.call_soon_threadsafe(self.courier.look)
 
     def _look_for_cancels(self) -> None:
-        self._loop.run_in_executor(None, _told, self.flight.cancel_asked)
+        task = self._loop.create_task(told(lambda: aside(self.flight.cancel_asked), "cancel"))
+        self._asides.add(task)
+        task.add_done_callback(self._asides.discard)
 
     async def _poll(self) -> None:
-        """Each second, look whether a kick was lost: what other processes wrote, and what has come due."""
-        while True:
-            await asyncio.sleep(POLL_SECONDS)
-            try:
-                changed, due, sending, lead = await asyncio.to_thread(self._whats_due)
-            except StoreError as error:
-                log.error("desk.store_failed", error=str(error))
-                continue
-            if changed or due:
-                self.flight.look()
-            if changed or sending:
-                self.courier.look()
-            if changed:
-                self._kick.ring()
-                self._look_for_cancels()
-            if lead:
-                await self._take_over()
-
-    async def _take_over(self) -> None:
-        log.warning("desk.leads_now", worker=self.worker)
-        try:
-            await asyncio.to_thread(self._lead)
-        except NightporterError as error:  # tried again within a second: the lead is kept, nothing is started
+        """Each second, look whether a kick was lost: what other processes wrote, what has come due, and who leads."""
+        self._sweeper.leases.awake()
+        changed, due, sending, leads = await aside(self._whats_due)
+        if changed or due:
+            self.flight.look()
+        if changed or sending:
+            self.courier.look()
+        if changed:
+            self._kick.ring()
+        if leads and not self._leading:
+            log.warning("desk.leads_now", worker=self.worker)
+            await aside(self._lead)
+            if self._leading:
+                self._sources.start()
+        elif self._leading and not leads:
+            log.error("desk.lost_the_lead", worker=self.worker)
             self._leading = False
-            log.error("desk.take_over_failed", error=str(error))
-        if self._leading:
-            self._start_sources()
+            await aside(lambda: self._sources.stop(LAST_WORDS))
+        elif leads:
+            self._sources.look()
 
     def _whats_due(self) -> tuple[bool, bool, bool, bool]:
         now = self.clock.now()
+        changed = self.store.changed_elsewhere()
+        if changed:
+            self.flight.cancel_asked()
         run, delivery = self.store.read(lambda tx: (tx.next_timed(), tx.next_try()))
         return (
-            self.store.changed_elsewhere(), run is not None and run <= now, delivery is not None and delivery <= now,
-            self.role == "desk" and not self._leading and self.store.lead(),
+            changed, run is not None and run <= now, delivery is not None and delivery <= now,
+            self.role == "desk" and self.store.lead(),
         )
 
     async def _watch(self) -> None:
         """Follow the definition files."""
-        while True:
-            await asyncio.sleep(WATCH_SECONDS)
-            if not self._leading:
-                continue
-            try:
-                await asyncio.to_thread(self._files.tick)
-            except NightporterError as error:
-                log.error("desk.files_failed", error=str(error))
+        if self._leading:
+            await aside(self._files.tick)
 
-    async def _keep(self) -> None:
-        """Renew the lease, and now and then sweep."""
-        beat, sweep = self.config.beat.total_seconds(), self.config.sweep.total_seconds()
-        since = 0.0
-        while True:
-            await asyncio.sleep(min(beat, sweep))
-            since += min(beat, sweep)
-            try:
-                if not await durable(self.store, self._beat):
-                    await self._rejoin()
-                if since >= sweep:
-                    since = 0.0
-                    await asyncio.to_thread(self._sweep)
-            except StoreError as error:
-                log.error("desk.store_failed", error=str(error))
-            except Exception:  # whatever one row does to the sweep, it must not cost the worker its lease
-                log.exception("desk.sweep_failed")
+    async def _renew(self) -> None:
+        if not await durable(self.store, self._beat):
+            await self._rejoin()
 
     async def _beat_on(self) -> None:
         """Renew the lease for as long as a drain takes, so that nobody takes the runs it waits for."""
@@ -317,20 +307,21 @@ class Engine:
                 await asyncio.sleep(self.config.beat.total_seconds())
 
     def _beat(self, tx: Tx) -> bool:
-        self._note_evaluated(tx)
+        if self._leading:
+            self._note_evaluated(tx)
         return tx.beat(self.worker)
 
     def _note_evaluated(self, tx: Tx) -> None:
         now = self.clock.now()
-        if self._leading and self._clock_source.evaluated_at is not None:
-            tx.put_setting("due_evaluated_at", str(self._clock_source.evaluated_at))
+        if self._sources.evaluated_at is not None:
+            tx.put_setting("due_evaluated_at", str(self._sources.evaluated_at))
             if now > (tx.setting_instant("clock_high_water") or 0):
                 tx.put_setting("clock_high_water", str(now))
 
     async def _rejoin(self) -> None:
         """Somebody declared this worker dead, after it stood still for too long: nothing it holds is its own."""
         log.error("desk.was_declared_dead", worker=self.worker)
-        await self.flight.abort()
+        await self.flight.drain(0)
         await self.courier.drain(0)
         self._lock.let_go(remove=True)
         await self._join()
@@ -341,45 +332,26 @@ class Engine:
         # Its own lease first: a sweeper that cannot renew has no business declaring others dead.
         if not self.store.write(self._beat):
             return
-        take_from_dead(
-            self.store, self._leases, self.runners, self.destinations, self._known, me=self.worker, host=self._host,
-            clock=self.clock,
-        )
-        self._upkeep()
-        tidy(self.store, self.config.state)
-        if self.role == "desk":
-            prune(self.store, keep_runs=self.config.keep_runs, keep_ledger=self.config.keep_ledger,
-                  now=self.clock.now())
+        self._sweeper.sweep(self.worker, self.flight, self.courier)
+
+    async def _prune(self) -> None:
+        """Beside the sweep: there may be much to delete, and who died is not to wait for it."""
+        while await aside(self._sweeper.prune):
+            pass
 
     def _recover(self) -> Recovered:
-        """What dead workers of this machine held; their locks are free, so nobody has to wait for a lease."""
-        return take_from_dead(
-            self.store, self._leases, self.runners, self.destinations, self._known, me=self.worker, host=self._host,
-            clock=self.clock,
-        )
-
-    def _upkeep(self) -> None:
-        upkeep(self.store, now=self.clock.now)
-
-    def _restart_notice(self, tx: Tx, recovered: Recovered) -> None:
-        now = self.clock.now()
-        parts = [
-            f"{recovered.requeued} run(s) were queued again", f"{recovered.review} wait for your review",
-            f"{recovered.failed} failed", f"{recovered.deliveries} deliveries are tried again",
-            f"{self._clock_source.not_run} slot(s) passed unrun",
-        ]
-        tx.write_inbox(
-            [(derived_id("inb", now, self.worker, "restart"), "default", "", None, None, "restart",
-              "The desk started again after it had stopped without warning", "; ".join(parts) + ".")],
-            now=now,
-        )
+        return self._sweeper.recover(self.worker)
 
 
-def _told(work: Callable[[], None]) -> None:
+async def _within(seconds: float, work: Awaitable[object], what: str) -> bool:
+    """Whether it was done in time; if not, it goes on without us."""
     try:
-        work()
-    except StoreError as error:
-        log.error("desk.store_failed", error=str(error))
+        async with asyncio.timeout(seconds):
+            await work
+    except (TimeoutError, StoreError) as error:
+        log.error("desk.left_undone", what=what, error=str(error))
+        return False
+    return True
 
 
 def _report(line: str) -> None:

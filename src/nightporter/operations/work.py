@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from nightporter.admission import admit
 from nightporter.clock import Instant
-from nightporter.dispatch import Final, conclude, release_behind
+from nightporter.dispatch import Definitions, Final, cancel, conclude, release_behind
 from nightporter.errors import BadInput, Conflict, NotFound
 from nightporter.states import AutomationState, RunState
 from nightporter.store import Tx
@@ -44,25 +44,9 @@ def as_payload(value: Any) -> str:
 def cancel_runs(tx: Tx, run_ids: Sequence[str], *, reason: Reason, by: str, now: Instant) -> tuple[int, int]:
     """End runs: `(cancelled at once, asked to end)`. Those that have ended already are left alone."""
     tx.lock_automations(tx.automations_of_runs(run_ids))
-    before = tx.run_states(run_ids)
-    cancelled = tx.cancel([(r, reason, by) for r in run_ids], now=now)
-    tx.write_transitions(
-        [(run, seq, before[run][0], "cancelled", reason, None, token, attempt, None)
-         for run, seq, _, token, attempt in cancelled],
-        now=now,
-    )
-    definitions = _definitions(tx, [row[0] for row in cancelled])
-    conclude(
-        tx,
-        [
-            Final(RunId(run), automation, before[run][1], before[run][2], RunState.CANCELLED, None, reason, "", False,
-                  definitions.get(run))
-            for run, _, automation, _, _ in cancelled
-        ],
-        now=now,
-    )
+    cancelled = cancel(tx, [(r, reason, by) for r in run_ids], Definitions(), now=now)
     asked = tx.ask_to_cancel([(r, reason, by) for r in run_ids], now=now)
-    release_behind(tx, {row[2] for row in cancelled}, now=now)
+    release_behind(tx, cancelled, now=now)
     return len(cancelled), len(asked)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from nightporter.errors import LostClaim
+from nightporter.errors import LostClaim, MayHaveHappened
 from nightporter.outside.options import mapping, need, typed
 from nightporter.outside.processes import GRACE
 from nightporter.runners.calls import Uncallable, bound, kept, named, trace, understood
@@ -39,6 +39,10 @@ class InProcess:
     def __init__(self, functions: Mapping[str, Callable[..., Any]]) -> None:
         self._functions = functions
 
+    def serves(self, automation: str, config: Mapping[str, Any]) -> bool:
+        """Whether this program has the function: another one that has it may be running."""
+        return str(config.get("name", automation)) in self._functions
+
     async def run(self, work: Work, desk: Desk) -> Ended:
         name = str(work.config.get("name", work.automation))
         function = self._functions.get(name)
@@ -58,7 +62,7 @@ class InProcess:
             async with limit:
                 value = await _called(function, arguments, run)
             text, data = kept(*understood(value), work.output_limit)
-        except LostClaim:
+        except (LostClaim, MayHaveHappened):
             raise
         except TimeoutError as error:
             if not limit.expired():

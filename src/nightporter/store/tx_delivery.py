@@ -3,10 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from nightporter.clock import Instant
 from nightporter.store.sql_port import Row
 from nightporter.store.tx_base import TxBase
+
+
+class SentOut(NamedTuple):
+    """A delivery that is being handed over; the columns of `delivery_send`."""
+
+    delivery_id: str
+    run_id: str
+    kind: str
+    lane: str
+    destination: str
+    event_id: str
+    tries: int
+    token: int
+    best_effort: int
+    workspace: str
+    automation_id: str
+    tries_before: int
 
 
 class DeliveryTx(TxBase):
@@ -28,9 +46,10 @@ class DeliveryTx(TxBase):
             rows = self.sql.all("delivery_candidates", now=now, room=room)
         return [(r[0], r[1]) for r in rows]
 
-    def send(self, delivery_ids: Sequence[str], *, worker: str) -> list[Row]:
-        """pending -> sending; columns as in the query."""
-        return self.sql.each("delivery_send", [(d,) for d in delivery_ids], worker=worker)
+    def send(self, delivery_ids: Sequence[str], *, worker: str) -> list[SentOut]:
+        """pending -> sending."""
+        rows = self.sql.each("delivery_send", [(d,) for d in delivery_ids], worker=worker)
+        return [SentOut._make(row) for row in rows]
 
     def end_deliveries(self, rows: Sequence[Row], *, now: Instant) -> set[str]:
         """`(delivery, token, state, reason, evidence, error)`; those whose claim was current."""

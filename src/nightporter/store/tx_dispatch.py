@@ -3,12 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 from zlib import crc32
 
 from nightporter.clock import Instant
 from nightporter.errors import Conflict, LostClaim
 from nightporter.store.sql_port import Row
 from nightporter.store.tx_base import TxBase
+
+
+class Candidate(NamedTuple):
+    """A run that may be claimed, and what a claim has to know of it; the columns of `run_candidates`."""
+
+    run_id: str
+    automation_id: str
+    source: str
+    concurrent: int | None
+    cooldown: int
+    automation_state: str
+    workspace: str
+    trigger_id: str
+    firing_id: str
+    version: int
+    runner: str
+    attempt: int
+    attempts: int
+    token: int
+    seq: int
+    scheduled_for: Instant | None
+    has_payload: int
+
+
+class Able(NamedTuple):
+    """What a process can execute, as queries take it: names between bars."""
+
+    kinds: str
+    """Of runners it has."""
+    beside: str = ""
+    """`automation/version` of what it cannot run although it has the runner."""
+
+
+class Waiting(NamedTuple):
+    """A run that waits, before it is cancelled."""
+
+    run_id: str
+    state: str
+    automation_id: str
+    version: int
+    workspace: str
+    automation: str
+
+
+def bars(names: Collection[str]) -> str:
+    """Names as one parameter: a query asks whether `|name|` is in it. None is none."""
+    return f"|{'|'.join(sorted(names))}|" if names else ""
 
 
 class DispatchTx(TxBase):
@@ -23,9 +71,9 @@ class DispatchTx(TxBase):
         row = self.sql.one("run_timed_next")
         return None if row is None else row[0]
 
-    def work_waiting(self, now: Instant) -> bool:
-        """Whether anything could be claimed or delivered just now."""
-        row = self.sql.one("work_waiting", now=now)
+    def work_waiting(self, now: Instant, able: Able) -> bool:
+        """Whether anything could be claimed by a process that is `able`, or delivered, just now."""
+        row = self.sql.one("work_waiting", now=now, kinds=able.kinds, beside=able.beside)
         return row is not None and bool(row[0])
 
     def claim_facts(self, worker: str, now: Instant) -> tuple[bool, bool]:
@@ -44,28 +92,33 @@ class DispatchTx(TxBase):
         """held -> queued: `(run, seq, token, attempt)` of those that were held."""
         return self.sql.each("run_resume", [(r,) for r in run_ids])
 
-    def candidates(self, room: int) -> list[Row]:
-        """Claimable runs, best rank first within a workspace, every workspace served in turn; columns as in the
-        query, locked.
+    def queued_by_kind(self) -> list[Row]:
+        """`(runner, runs, oldest admitted at)` of what could be claimed: what nobody has the runner for stays there."""
+        return self.sql.all("run_queued_by_kind")
+
+    def candidates(self, room: int, able: Able) -> list[Candidate]:
+        """Claimable runs that a process can execute that is `able`, best rank first within a workspace, every
+        workspace served in turn; locked.
 
         Who is served first is drawn, but from the runs themselves: with room for one, the first by name would be
         served alone, and by rank one with a long line before all that came later. A claim changes what is drawn from.
         """
-        queues: list[list[Row]] = []
-        after = ""
-        while (row := self.sql.one("run_workspace_after", after=after)) and row[0] is not None:
-            after = row[0]
-            if queue := self.sql.all("run_candidates", workspace=after, room=room):
-                queues.append(queue)
+        queues: list[list[Candidate]] = []
+        for (workspace,) in self.sql.all("run_workspaces"):
+            found = self.sql.all(
+                "run_candidates", workspace=workspace, room=room, kinds=able.kinds, beside=able.beside
+            )
+            if found:
+                queues.append([Candidate._make(row) for row in found])
         if len(queues) <= 1:
             return queues[0] if queues else []
-        first = crc32(" ".join(queue[0][0] for queue in queues).encode()) % len(queues)
+        first = crc32(" ".join(queue[0].run_id for queue in queues).encode()) % len(queues)
         queues = queues[first:] + queues[:first]
         return [row for turn in range(room) for queue in queues for row in queue[turn : turn + 1]][:room]
 
-    def candidate(self, run_id: str) -> list[Row]:
-        """The same for one named run."""
-        return self.sql.all("run_candidate", id=run_id)
+    def candidate(self, run_id: str) -> list[Candidate]:
+        """The same for one named run, whatever its runner."""
+        return [Candidate._make(row) for row in self.sql.all("run_candidate", id=run_id)]
 
     def try_lock_automations(self, ids: Collection[str]) -> dict[str, str]:
         """The state, as it is under the lock, of those that nobody else holds."""
@@ -124,18 +177,30 @@ class DispatchTx(TxBase):
         self.sql.each("run_hold", rows)
 
     def release(self, rows: Sequence[Row], *, now: Instant) -> None:
-        """`(run, token)`."""
+        """`(run, token, run after, reason, error)`."""
         self.sql.each("run_release", rows, now=now)
 
     def set_aside(self, rows: Sequence[Row]) -> None:
         """`(run, token, reason, error)`."""
         self.sql.each("run_set_aside", rows)
 
+    def quarantine_run(self, run_id: str, error: str, *, now: Instant) -> None:
+        """Name a run whose end could not be written as it was."""
+        self.sql.run("quarantine_write", subject="run", key=run_id, error=error, now=now)
+
+    def forget_quarantined_runs(self) -> int:
+        """Those that are not in the store any more; how many."""
+        return self.sql.run("quarantine_forget_runs")
+
     # -- cancelling -------------------------------------------------------------------------------------------
 
     def cancel(self, rows: Sequence[tuple[str, str, str]], *, now: Instant) -> list[Row]:
         """`(run, reason, by)` for runs that wait: returns `(run, seq, automation, token, attempt)` of the cancelled."""
         return self.sql.each("run_cancel", rows, now=now)
+
+    def waiting(self, run_ids: Collection[str]) -> list[Waiting]:
+        """Of these runs, those that wait, queued or held."""
+        return [Waiting._make(row) for row in self.sql.each("run_waiting", [(r,) for r in run_ids])]
 
     def ask_to_cancel(self, rows: Sequence[tuple[str, str, str]], *, now: Instant) -> list[str]:
         """The same for running ones: their worker will end them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from nightporter.clock import Instant
 from nightporter.store.sql_port import Row
@@ -10,6 +11,21 @@ from nightporter.store.tx_base import TxBase
 
 STOPPED = "stopped"
 """The setting that says who stopped the whole desk, and why; JSON."""
+
+
+class HeldRun(NamedTuple):
+    """A run under a worker's claim; the columns of `run_of_worker`."""
+
+    run_id: str
+    automation_id: str
+    token: int
+    attempt: int
+    attempts: int
+    version: int
+    runner: str
+    workspace: str
+    cancel_reason: str | None
+    cancel_by: str
 
 
 class SweepTx(TxBase):
@@ -59,9 +75,9 @@ class SweepTx(TxBase):
 
     # -- what a dead worker held --------------------------------------------------------------------------------
 
-    def held_by(self, worker: str, room: int) -> list[Row]:
-        """Its running runs; columns as in the query."""
-        return self.sql.all("run_of_worker", worker=worker, room=room)
+    def held_by(self, worker: str, room: int) -> list[HeldRun]:
+        """Its running runs."""
+        return [HeldRun._make(row) for row in self.sql.all("run_of_worker", worker=worker, room=room)]
 
     def lose(self, rows: Sequence[tuple[str, int]]) -> list[Row]:
         """`(run, token)`: running -> lost."""

@@ -149,14 +149,20 @@ class Desk(Protocol):
 
     async def effect_intended(self, work: Work, name: str, key: str) -> str | None:
         """Write the intent of an effect. Returns the permalink (perhaps empty) when it is done already: do not
-        repeat it. Raises LostClaim; raises Conflict when an earlier attempt left an intent without a done."""
+        repeat it. Raises LostClaim; raises MayHaveHappened when an earlier attempt left an intent without a done: let
+        it through, and a person is asked."""
 
     async def effect_done(self, work: Work, key: str, permalink: str = "") -> None:
         """Write that the effect happened. Raises LostClaim."""
 
 
 class Runner(Protocol):
-    """What executes a target of one kind."""
+    """What executes a target of one kind.
+
+    Two more attributes, where it has them, act: `launches` (a bool) says that it starts a child, which it writes down
+    by `Desk.child_started` before it lets it go; `serves(automation's name, config)` says whether this process can
+    execute such a target, and what it cannot stays queued for one that can.
+    """
 
     kind: str
     opaque: bool

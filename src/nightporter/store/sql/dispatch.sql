@@ -17,8 +17,10 @@ SELECT EXISTS (SELECT 1 FROM setting WHERE key = 'stopped'),
 SELECT min(run_after) FROM run WHERE blocked = 'time';
 
 -- name: work_waiting
--- Whether anything could be claimed or delivered just now.
-SELECT EXISTS (SELECT 1 FROM run WHERE state = 'queued' AND blocked IS NULL)
+-- Whether anything could be claimed here or delivered just now.
+SELECT EXISTS (SELECT 1 FROM run WHERE state = 'queued' AND blocked IS NULL
+               AND replace(:kinds, '|' || runner || '|', '') <> :kinds
+               AND replace(:beside, '|' || automation_id || '/' || version || '|', '') = :beside)
     OR EXISTS (SELECT 1 FROM run WHERE blocked = 'time' AND run_after <= :now)
     OR EXISTS (SELECT 1 FROM delivery WHERE state = 'pending' AND next_try_at <= :now);
 
@@ -31,18 +33,30 @@ UPDATE run SET state = 'queued', blocked = NULL, seq = run.seq + 1
 FROM @rows(id text) AS r WHERE run.id = r.id AND run.state = 'held'
 RETURNING run.id, run.seq, run.token, run.attempt;
 
--- name: run_workspace_after
--- The next workspace that has claimable runs: the claim seeks from one to the next, so none waits for another's queue.
-SELECT min(workspace) FROM run WHERE state = 'queued' AND blocked IS NULL AND workspace > :after;
+-- name: run_workspaces
+-- Those that have claimable runs, by seeks from one to the next: no queue is walked through to find what is behind it.
+WITH RECURSIVE found (workspace) AS (
+    SELECT min(workspace) FROM run WHERE state = 'queued' AND blocked IS NULL
+    UNION ALL
+    SELECT (SELECT min(run.workspace) FROM run
+            WHERE run.state = 'queued' AND run.blocked IS NULL AND run.workspace > found.workspace)
+    FROM found WHERE found.workspace IS NOT NULL
+)
+SELECT workspace FROM found WHERE workspace IS NOT NULL;
+
+-- name: run_queued_by_kind
+SELECT runner, count(*), min(queued_at) FROM run WHERE state = 'queued' AND blocked IS NULL GROUP BY runner ORDER BY runner;
 
 -- name: run_candidates
--- Everything a claim needs, the rows locked: what is claimed of them cannot be lost to another. That nobody stopped
--- the desk is asked once more, see `claim_facts`.
+-- Everything a claim needs, the rows locked: what is claimed of them cannot be lost to another. What this process
+-- cannot execute is passed over. That nobody stopped the desk is asked once more, see `claim_facts`.
 SELECT run.id, run.automation_id, run.source, a.concurrent, a.cooldown, a.state, run.workspace, run.trigger_id,
        run.firing_id, run.version, run.runner, run.attempt, run.attempts, run.token, run.seq, run.scheduled_for,
        run.has_payload
 FROM run JOIN automation a ON a.id = run.automation_id
 WHERE run.workspace = :workspace AND run.state = 'queued' AND run.blocked IS NULL
+  AND replace(:kinds, '|' || run.runner || '|', '') <> :kinds
+  AND replace(:beside, '|' || run.automation_id || '/' || run.version || '|', '') = :beside
   AND NOT EXISTS (SELECT 1 FROM setting WHERE key = 'stopped')
 ORDER BY run.rank LIMIT :room @lock_free(run);
 
@@ -127,10 +141,10 @@ FROM @rows(id text, token int, run_after int, reason text, error text) AS r
 WHERE run.id = r.id AND run.state = 'running' AND run.token = r.token;
 
 -- name: run_release  running -> queued
--- A shutdown: the attempt is given back.
-UPDATE run SET state = 'queued', attempt = run.attempt - 1, seq = run.seq + 1, reason = 'shutdown',
-       run_after = :now
-FROM @rows(id text, token int) AS r
+-- A shutdown, or nothing of it could be started: the attempt is given back.
+UPDATE run SET state = 'queued', attempt = run.attempt - 1, seq = run.seq + 1, reason = r.reason, error = r.error,
+       run_after = r.run_after, blocked = CASE WHEN r.run_after > :now THEN 'time' END
+FROM @rows(id text, token int, run_after int, reason text, error text) AS r
 WHERE run.id = r.id AND run.state = 'running' AND run.token = r.token;
 
 -- name: run_set_aside  running -> review
@@ -144,6 +158,11 @@ UPDATE run SET state = 'cancelled', blocked = NULL, ended_at = :now, seq = run.s
 FROM @rows(id text, reason text, by text) AS r
 WHERE run.id = r.id AND run.state IN ('queued', 'held')
 RETURNING run.id, run.seq, run.automation_id, run.token, run.attempt;
+
+-- name: run_waiting
+SELECT run.id, run.state, run.automation_id, run.version, run.workspace, a.name FROM @rows(id text) AS r
+JOIN run ON run.id = r.id JOIN automation a ON a.id = run.automation_id
+WHERE run.state IN ('queued', 'held') ORDER BY run.id @lock(run);
 
 -- name: run_cancel_ask
 -- A running run is asked to end; its worker sees it and ends the work itself.
@@ -249,6 +268,9 @@ FROM @rows(run_id text) AS r;
 
 -- name: effect_forget_intents
 DELETE FROM effect WHERE run_id = :run_id AND state = 'intended';
+
+-- name: quarantine_forget_runs
+DELETE FROM quarantine WHERE subject = 'run' AND NOT EXISTS (SELECT 1 FROM run WHERE run.id = quarantine.key);
 
 -- name: run_states
 SELECT run.id, run.state, run.workspace, a.name FROM @rows(id text) AS r

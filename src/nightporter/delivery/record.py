@@ -1,0 +1,114 @@
+"""Recording: how a try ended, and whether another follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import assert_never
+
+from nightporter.air import Form, Key
+from nightporter.clock import Instant, micros
+from nightporter.delivery.take import Taken
+from nightporter.rules.retry import DELIVERY_LONGEST, DELIVERY_TRIES, delivery_delay, draw, jittered
+from nightporter.states import DeliveryState
+from nightporter.store import Tx
+from nightporter.words import DestinationPort, Reason, Receipt, Sent, derived_id
+
+Destinations = Mapping[str, DestinationPort]
+
+Notice = tuple[str, int, str, str, str, str, str]
+"""`(delivery, token, workspace, automation id, run, title, text)`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A delivery after one try, on its way into the ledger."""
+
+    taken: Taken
+    sent: Sent
+    form: Form = Form.WHOLE
+    doubtful: bool = False
+    """The try was cut off in the middle: the receiver may have it or not."""
+
+    @property
+    def key(self) -> Key:
+        return self.taken.key
+
+
+def record(tx: Tx, tried: Sequence[Tried], destinations: Destinations, *, now: Instant) -> list[bool]:
+    """Write how tries ended; for each, whether the claim was still current."""
+    ends: list[tuple[object, ...]] = []
+    later: list[tuple[object, ...]] = []
+    gave_up: list[Tried] = []
+    for t in tried:
+        parcel, sent = t.taken.parcel, t.sent
+        destination = destinations.get(t.taken.kind)
+        match sent.receipt:
+            case Receipt.DELIVERED:
+                ends.append(_end(t, DeliveryState.DELIVERED, None))
+            case Receipt.UNVERIFIED:
+                ends.append(_end(t, DeliveryState.UNVERIFIED, Reason.UNVERIFIED))
+            case Receipt.PERMANENT:
+                ends.append(_end(t, DeliveryState.GIVEN_UP, sent.reason or Reason.REJECTED_BY_RECEIVER))
+                gave_up.append(t)
+            case Receipt.TRANSIENT if t.doubtful and (destination is None or not destination.repeatable):
+                ends.append(_end(t, DeliveryState.UNKNOWN, sent.reason or Reason.UNREACHABLE))
+                gave_up.append(t)
+            case Receipt.TRANSIENT if t.taken.tries >= DELIVERY_TRIES:
+                ends.append(_end(t, DeliveryState.GIVEN_UP, Reason.GAVE_UP))
+                gave_up.append(t)
+            case Receipt.TRANSIENT:
+                delay = jittered(delivery_delay(t.taken.tries), draw(parcel.delivery_id, t.taken.tries))
+                wait = min(max(delay, sent.retry_after or timedelta(0)), DELIVERY_LONGEST)
+                later.append((*t.key, now + max(micros(wait), 1), sent.reason or Reason.UNREACHABLE, sent.error))
+            case _:
+                assert_never(sent.receipt)
+    current = tx.end_deliveries(ends, now=now) | tx.defer(later)
+    tx.write_tries(
+        [(t.taken.parcel.delivery_id, t.taken.parcel.attempt, t.sent.receipt, t.sent.status, t.taken.parcel.event_id,
+          t.taken.body_hash, t.sent.error) for t in tried if t.taken.parcel.delivery_id in current],
+        now=now,
+    )
+    tell_of(tx, [_notice(t) for t in gave_up if t.taken.parcel.delivery_id in current], now=now)
+    return [t.taken.parcel.delivery_id in current for t in tried]
+
+
+def record_alone(tx: Tx, tried: Sequence[Tried], *, now: Instant) -> list[bool]:
+    """Write that tries ended and nothing else, because more cannot be written. What was not handed over is given up."""
+    rows = []
+    for t in tried:
+        handed_over = {Receipt.DELIVERED: DeliveryState.DELIVERED, Receipt.UNVERIFIED: DeliveryState.UNVERIFIED}
+        state = handed_over.get(t.sent.receipt, DeliveryState.GIVEN_UP)
+        rows.append((*t.key, state, Reason.UNREADABLE if state is DeliveryState.GIVEN_UP else None, "", t.sent.error))
+    current = tx.end_deliveries(rows, now=now)
+    tell_of(tx, [
+        _notice(t) for t in tried
+        if t.sent.receipt in (Receipt.TRANSIENT, Receipt.PERMANENT) and t.taken.parcel.delivery_id in current
+    ], now=now)
+    return [t.taken.parcel.delivery_id in current for t in tried]
+
+
+def tell_of(tx: Tx, notices: Sequence[Notice | None], *, now: Instant) -> None:
+    """Put before a person what was not delivered."""
+    tx.write_inbox(
+        [
+            (derived_id("inb", now, delivery, str(token)), workspace, "", automation_id, run, "given_up", title,
+             f"{text}\nnightporter deliver {run} sends it again; the work is not repeated.")
+            for delivery, token, workspace, automation_id, run, title, text in filter(None, notices)
+        ],
+        now=now,
+    )
+
+
+def _notice(tried: Tried) -> Notice | None:
+    taken, parcel = tried.taken, tried.taken.parcel
+    if taken.best_effort:
+        return None
+    return (*tried.key, parcel.workspace, taken.automation_id, parcel.run_id,
+            f"{parcel.automation}: a result was not delivered",
+            f"Its destination is {taken.lane}. {tried.sent.error}")
+
+
+def _end(tried: Tried, state: DeliveryState, reason: Reason | None) -> tuple[object, ...]:
+    return (*tried.key, state, reason, tried.sent.evidence, tried.sent.error)

@@ -1,0 +1,108 @@
+"""Taking: a pending delivery becomes one that is being sent, under a worker and a token, with what it carries."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nightporter.air import Key
+from nightporter.clock import Instant, rfc3339
+from nightporter.store import Tx
+from nightporter.store.sql_port import Row
+from nightporter.store.tx_delivery import SentOut
+from nightporter.words import Definition, DeliveryId, Parcel, RunId
+
+LANE_SLOTS = 4
+"""Deliveries to one receiver in the air at once: a slow one fills its own lane and no other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A delivery under this worker's claim."""
+
+    parcel: Parcel
+    kind: str
+    lane: str
+    token: int
+    tries: int
+    """Counting this one, and not those before a person sent it again."""
+    best_effort: bool
+    automation_id: str
+    error: str = ""
+    """Why it cannot even be tried; empty otherwise."""
+
+    @property
+    def key(self) -> Key:
+        return self.parcel.delivery_id, self.token
+
+    @property
+    def body_hash(self) -> str:
+        """Of the body that every try sends."""
+        return hashlib.sha256(json.dumps(self.parcel.body, sort_keys=True).encode()).hexdigest()
+
+
+def take(
+    tx: Tx, *, worker: str, room: int, lanes: Mapping[str, int], now: Instant
+) -> list[Taken]:
+    """pending -> sending for what is due, `room` at most and four to a lane. A stopped desk delivers nothing."""
+    if room <= 0 or not tx.claim_facts(worker, now)[0]:
+        return []
+    used = Counter(lanes)
+    chosen: dict[str, str] = {}
+    full: set[str] = set()
+    while len(chosen) < room:
+        before, full = full, {lane for lane, n in used.items() if n >= LANE_SLOTS}
+        if chosen and full == before:
+            break  # nothing stands behind a lane that has filled up since the last look
+        found = tx.delivery_candidates(now, room, full)
+        for delivery, lane in found:
+            if delivery not in chosen and used[lane] < LANE_SLOTS and len(chosen) < room:
+                used[lane] += 1
+                chosen[delivery] = lane
+        if len(found) < room:
+            break
+    rows = tx.send(list(chosen), worker=worker)
+    results = tx.results({row.run_id for row in rows})
+    return [_taken(tx, row, results.get(row.run_id)) for row in rows]
+
+
+def body_of(row: Row, automation: str) -> dict[str, Any]:
+    """The body of a delivery, from facts that do not change once the run has ended; `row` as `Tx.results` gives it."""
+    (run, automation_id, _, state, outcome, reason, error, exit_code, attempt, scheduled_for, queued_at, started_at,
+     ended_at, ran_late, source, text, data) = row
+    good = state in ("succeeded", "skipped")
+    return {
+        "type": f"{automation}.execution.{'succeeded' if good else 'failed'}",
+        "timestamp": rfc3339(ended_at),
+        "data": {
+            "run": run, "automation": automation, "automation_id": automation_id, "trigger": source, "state": state,
+            "outcome": outcome, "reason": reason, "text": text or "",
+            "data": None if data is None else json.loads(data), "error": error, "exit_code": exit_code,
+            "attempt": attempt, "scheduled_for": rfc3339(scheduled_for), "queued_at": rfc3339(queued_at),
+            "started_at": rfc3339(started_at), "ended_at": rfc3339(ended_at),
+            "ran_late": bool(ran_late),
+        },
+    }
+
+
+def _taken(tx: Tx, row: SentOut, result: Row | None) -> Taken:
+    name, zone, config, body, error, ended_at = "", "UTC", {}, {}, "", Instant(0)
+    try:
+        if result is None:
+            raise ValueError(f"run {row.run_id} is not in the store")
+        definition = Definition.from_json(tx.definition(row.automation_id, result[2])[1])
+        name, zone = definition.name, definition.timezone  # as it was then: a rename must not change the body of a try
+        config = dict(next(d.config for d in definition.deliver if d.name == row.destination))
+        body, ended_at = body_of(result, name), result[12]
+    except Exception as unreadable:  # one bad row is this delivery's failure and nobody else's
+        error = f"what it should carry cannot be read: {unreadable}"
+    parcel = Parcel(
+        DeliveryId(row.delivery_id), row.event_id, RunId(row.run_id), name, row.workspace, config, body,
+        Instant(ended_at), row.tries, zone,
+    )
+    return Taken(parcel, row.kind, row.lane, row.token, row.tries - row.tries_before, bool(row.best_effort),
+                 row.automation_id, error)

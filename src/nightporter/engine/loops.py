@@ -1,0 +1,60 @@
+"""Loops that do not die, and blocking work that keeps nobody waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from nightporter import logs
+from nightporter.errors import StoreError
+
+T = TypeVar("T")
+log = logs.get(__name__)
+
+
+async def every(seconds: float, work: Callable[[], Awaitable[object]], what: str) -> None:
+    """Do `work` for ever, `seconds` after it was done the last time. What it raises is logged, and costs that turn."""
+    while True:
+        await asyncio.sleep(seconds)
+        await told(work, what)
+
+
+async def told(work: Callable[[], Awaitable[object]], what: str) -> None:
+    """Do `work`; whatever it raises is logged."""
+    try:
+        await work()
+    except StoreError as error:
+        log.error("desk.store_failed", of=what, error=str(error))
+    except Exception:
+        log.exception("desk.failed", of=what)
+
+
+async def aside(work: Callable[[], T]) -> T:
+    """Do blocking work on a thread of its own, and return what it returns.
+
+    Not on the loop's pool: a program waits for those threads before it ends, however long a store is locked.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if done.done():  # whoever waited was cancelled
+            return
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(result)  # type: ignore[arg-type]  # no error: it is a T
+
+    def body() -> None:
+        result, failure = None, None
+        try:
+            result = work()
+        except BaseException as error:
+            failure = error
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, result, failure)
+
+    threading.Thread(target=body, name="nightporter-aside", daemon=True).start()
+    return await done

@@ -1,0 +1,84 @@
+"""The sweeper: what the engine repairs at boot and now and then. All of it blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nightporter import logs
+from nightporter.clock import Clock
+from nightporter.config import Config
+from nightporter.delivery import Courier, Destinations
+from nightporter.dispatch import Definitions, Flight, Runners
+from nightporter.errors import StoreError, StoreRefused
+from nightporter.operations import upkeep
+from nightporter.store import Store, Tx
+from nightporter.sweep import Leases, Recovered, name_what_nobody_runs, prune, take_from_dead, tidy
+from nightporter.words import derived_id
+
+log = logs.get(__name__)
+
+
+class Sweeper:
+    """Knows who is dead, and mends one thing after the other."""
+
+    def __init__(
+        self, config: Config, store: Store, clock: Clock, runners: Runners, destinations: Destinations, *, host: str
+    ) -> None:
+        self._config = config
+        self._store = store
+        self._clock = clock
+        self._runners = runners
+        self._destinations = destinations
+        self._host = host
+        self._known = Definitions()
+        self.leases = Leases(clock, host=host, lease=config.lease)
+
+    def recover(self, me: str) -> Recovered:
+        """Take back what dead workers held. Those of this machine are known by their free locks: nobody waits for a
+        lease."""
+        return take_from_dead(
+            self._store, self.leases, self._runners, self._destinations, self._known, me=me, host=self._host,
+            clock=self._clock,
+        )
+
+    def upkeep(self) -> None:
+        """What comes to an end by itself."""
+        upkeep(self._store, now=self._clock.now)
+
+    def prune(self) -> bool:
+        """Delete some of what has passed its time. True when there is more."""
+        return prune(self._store, keep_runs=self._config.keep_runs, keep_ledger=self._config.keep_ledger,
+                     now=self._clock.now())
+
+    def sweep(self, me: str, flight: Flight, courier: Courier) -> None:
+        """Mend everything once. What goes wrong in one part is logged, and the others have their turn. Raises
+        StoreError where the store itself is ill."""
+        steps: list[Callable[[], object]] = [
+            lambda: self._take_back(flight, courier), lambda: self.recover(me), self.upkeep,
+            lambda: tidy(self._store, self._config.state), lambda: name_what_nobody_runs(self._store, self._runners),
+        ]
+        for step in steps:
+            try:
+                step()
+            except Exception as error:
+                if isinstance(error, StoreError) and not isinstance(error, StoreRefused):
+                    raise
+                log.exception("desk.sweep_failed")
+
+    def _take_back(self, flight: Flight, courier: Courier) -> None:
+        if count := self._store.write(flight.take_back) + self._store.write(courier.take_back):
+            log.warning("sweep.taken_back", count=count)
+
+    def restart_notice(self, tx: Tx, me: str, recovered: Recovered, not_run: int) -> None:
+        """Say once what an unclean stop released, lost and missed."""
+        now = self._clock.now()
+        parts = [
+            f"{recovered.requeued} run(s) were queued again", f"{recovered.review} wait for your review",
+            f"{recovered.failed} failed", f"{recovered.deliveries} deliveries are tried again",
+            f"{not_run} slot(s) passed unrun",
+        ]
+        tx.write_inbox(
+            [(derived_id("inb", now, me, "restart"), "default", "", None, None, "restart",
+              "The desk started again after it had stopped without warning", "; ".join(parts) + ".")],
+            now=now,
+        )
