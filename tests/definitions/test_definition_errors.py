@@ -143,6 +143,7 @@ from nightporter.errors import BadDefinition, NotYet
         ("deliver: [announce, none]", (2, 21), "`none` stands beside other destinations"),
         ("deliver: [{announce: loudly}]", (2, 22), "`announce` wants nothing, or a map of options"),
         ("deliver: [{file: wrong, path: x}]", (2, 25), "`path` is said twice"),
+        ("triggers: [{manual: {overlap: queue}}]", (2, 22), "passes overlap, whatever is going"),
         ("target: {script: a, python: b:c}", (2, 21), "choose one of them"),
         ("deliver: [{lamp: {colour: wrong}}]", (2, 19), "`colour` cannot be that"),
         ("deliver: [{lamp: , colour: .inf}]", (2, 28), "is no number that can be kept"),

@@ -175,9 +175,9 @@ def test_several_schedules_have_names_of_their_own() -> None:
 
 
 def test_manual_and_call_are_listed_only_to_set_their_options() -> None:
-    definition = keys("when: every 1h\ntriggers:\n  - manual: {overlap: queue}\n  - call:\n    enabled: false")
+    definition = keys("when: every 1h\ntriggers:\n  - manual: {enabled: false}\n  - call:\n    enabled: false")
     assert definition.triggers[1:] == (
-        TriggerSpec("manual", "manual", overlap=Overlap.QUEUE), TriggerSpec("call", "call", enabled=False),
+        TriggerSpec("manual", "manual", enabled=False), TriggerSpec("call", "call", enabled=False),
     )
     assert keys("triggers: [manual, call]").triggers == (TriggerSpec("manual", "manual"), TriggerSpec("call", "call"))
 

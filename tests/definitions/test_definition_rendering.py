@@ -55,7 +55,7 @@ def triggers(draw: st.DrawFn) -> tuple[TriggerSpec, ...]:
         TriggerSpec(name, "clock", draw(schedules()), draw(st.booleans()), draw(overlaps))
         for name in draw(st.lists(names.filter(lambda name: name not in ("manual", "call")), max_size=3, unique=True))
     ]
-    found += [TriggerSpec(kind, kind, None, draw(st.booleans()), draw(overlaps))
+    found += [TriggerSpec(kind, kind, None, draw(st.booleans()), draw(overlaps) if kind == "call" else None)
               for kind in draw(st.lists(st.sampled_from(["manual", "call"]), max_size=2, unique=True))]
     return tuple(found)
 

@@ -25,7 +25,7 @@ TRIGGER_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "cron": ("expression", "timezone", *TRIGGER_OPTIONS),
     "every": ("expression", "timezone", "anchor", *TRIGGER_OPTIONS),
     "at": ("expression", "timezone", *TRIGGER_OPTIONS),
-    "manual": ("enabled", "overlap"),
+    "manual": ("enabled",),
     "call": ("enabled", "overlap"),
 }
 DELIVER_OPTIONS: Final = ("name", "on", "best_effort")

@@ -122,7 +122,7 @@ def _trigger(trigger: TriggerSpec, timezone: str) -> str:
             options["name"] = trigger.name
     if not trigger.enabled:
         options["enabled"] = False
-    if trigger.overlap is not None:
+    if trigger.overlap is not None and kind != "manual":  # earlier releases took it there, where it says nothing
         options["overlap"] = str(trigger.overlap)
     return _entry(kind, options)
 

@@ -99,6 +99,9 @@ def _same_name(earlier: TriggerSpec, trigger: TriggerSpec, place: Place, entry: 
 
 def _trigger(entry: Entry, setting: Setting) -> TriggerSpec:
     known = grammar.TRIGGER_KEYS[entry.kind]
+    if entry.kind == "manual" and "overlap" in entry.options.values:
+        raise bad(entry.options.keys["overlap"], "`overlap` says nothing for `manual`",
+                  why="a run that a person asks for passes overlap, whatever is going", next="remove it")
     grammar.check_keys(entry.options, known, f"in `{entry.kind}`", grammar.NOT_YET_TRIGGER_KEYS)
     options = entry.options
     enabled = options.get("enabled")

@@ -30,7 +30,8 @@ def next_(
     count: Annotated[int, Parameter(name=["--count", "-n"], help="How many.")] = 5,
     common: Common = USUAL,
 ) -> None:
-    """When an automation fires next. With --schedule, --every or --at: when that schedule would, without a store."""
+    """When an automation fires next. With --schedule, --every or --at: when that schedule would, without a store; then
+    --json answers `{"fires": [...]}`, else `{"items": [...], "next_cursor": null}`."""
     if not 1 <= count <= MOST:
         raise BadInput(f"-n {count} cannot be shown", next=f"ask for 1 to {MOST}")
     given = [(kind, words) for kind, words in (("cron", schedule), ("every", every), ("at", at)) if words is not None]

@@ -77,7 +77,8 @@ def logs(
     run: Run, *, follow: Annotated[bool, Parameter(name=["--follow", "-f"], help="Stay until it has ended.")] = False,
     common: Common = USUAL,
 ) -> None:
-    """A run step by step, then what it reported and what it printed beside."""
+    """A run step by step, then what it reported and what it printed beside. With --follow its steps appear as they are
+    taken; what it says and prints is shown once it has ended and its results have too."""
     with opened(common) as place:
         run_id = place.read(lambda tx: resolve_run(tx, run))
         shown = 0
