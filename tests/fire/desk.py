@@ -168,6 +168,7 @@ def errands(desk: FireDesk) -> None:
     beating = 'while :; do echo "$NIGHTPORTER_RUN_ID $NIGHTPORTER_ATTEMPT" >> "$BEATS"; sleep 0.02; done'
     file = {"file": "{{name}}/{{run}}.txt"}
     desk.define("short", script("sleep 1; echo done", order), deliver=[signed(order)], limits=FREE)
+    desk.define("unhurried", script("sleep 3.5; echo done", order), limits=FREE)
     desk.define("long", script(beating, order), deliver=[file], limits=FREE)
     desk.define("long-again", script(beating, order), deliver=[file], limits=FREE, idempotent=True,
                 retry={"attempts": 5})

@@ -10,7 +10,7 @@ from fire.house import House, a_house, until
 from fire.recorder import a_world
 from nightporter.outside.groups import living
 
-DRAIN = 1.6
+DRAIN = 4.0
 
 
 def test_a_drain_ends_what_is_short_gives_back_what_may_repeat_and_sets_aside_the_rest(
@@ -50,12 +50,12 @@ def test_another_desk_takes_nothing_from_one_that_drains_for_longer_than_its_lea
 ) -> None:
     with a_world(tmp_path) as world, a_house(tmp_path, store_url, world) as house:
         leaving, staying = (
-            house.open("errands", lease=0.6, beat=0.1, sweep=0.1, drain=10.0).ready() for _ in range(2)
+            house.open("errands", lease=1.5, beat=0.1, sweep=0.1, drain=30.0).ready() for _ in range(2)
         )
-        leaving.tell("call", "short")
+        leaving.tell("call", "unhurried")
         until(lambda: house.lines("starts"), "it is at work")
         assert leaving.stop() == 0, leaving.log()
-        assert _runs(house) == [("short", "succeeded", 1, None)]
+        assert _runs(house) == [("unhurried", "succeeded", 1, None)]
         assert house.ledger.rows("SELECT ended_how FROM worker WHERE ended_at IS NOT NULL") == [("stopped",)]
         assert staying.stop() == 0, staying.log()
 
