@@ -78,6 +78,19 @@ def test_a_ring_before_the_wait_is_not_lost() -> None:
     assert kick.wait(0)
 
 
+def test_a_ring_just_when_a_wait_gave_up_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    kick = Kick()
+
+    def nothing_came(seconds: float) -> bool:
+        kick.ring()
+        return False
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kick._event, "wait", nothing_came)
+        assert not kick.wait(1)
+    assert kick.wait(0)
+
+
 def test_rings_while_nobody_waits_are_one() -> None:
     kick = Kick()
     kick.ring()

@@ -61,7 +61,8 @@ class Kick:
     def wait(self, seconds: float) -> bool:
         """Wait for a ring, `seconds` at most, and take it. True when it rang."""
         rang = self._event.wait(seconds)
-        self._event.clear()
+        if rang:  # otherwise it may ring just now, and that is for the next to wait
+            self._event.clear()
         return rang
 
 

@@ -18,7 +18,7 @@ from nightporter.rules.zones import TZDATA
 from nightporter.sources import clock as clock_module
 from nightporter.sources.clock import ClockSource, answer, plan, settle
 from nightporter.store import Store, Tx, open_store
-from nightporter.store.tx_clock import Armed, schedule_text
+from nightporter.store.tx_clock import Armed, schedule_from, schedule_text
 from nightporter.words import Firing, Limits, Overlap, Schedule, Settled, Verdict
 from words import a_clock_trigger, an_automation, rows, trigger_of
 
@@ -240,6 +240,33 @@ def test_a_clock_that_is_set_back_fires_nothing_twice(store: Store, clock: Manua
     assert len(lines(store)) == 1
 
 
+def test_a_clock_that_is_set_back_while_the_loop_sleeps_fires_nothing_early_and_nothing_twice(store: Store) -> None:
+    class SetBack(ManualClock):
+        """Set back by an hour when the slot has come and is not answered, and by two when it has been."""
+
+        def wait(self, until: Instant, kick: Kick) -> None:
+            told = len(lines(store))
+            seen.append((self.now(), armed_at(store), told))
+            self.advance(timedelta(microseconds=until - self.now()))
+            if len(seen) == 1:
+                self.step(timedelta(hours=-1))
+            if told and not seen[-2][2]:
+                self.step(timedelta(hours=-2))
+            if self.now() > at(2026, 3, 27, 9, 10):
+                loop.close()
+
+    seen: list[tuple[Instant, Instant | None, int]] = []
+    clock = SetBack(at(2026, 3, 27, 8, 59))
+    cron(store, clock)
+    loop = ClockSource(store, clock, Kick())
+    loop.run()
+    assert lines(store) == [("admitted", None, at(2026, 3, 27, 9), None)]
+    assert rows(store, "SELECT arrived_at >= scheduled_for FROM firing") in ([(1,)], [(True,)])
+    assert {armed for _, armed, told in seen if not told} == {at(2026, 3, 27, 9)}
+    assert {armed for _, armed, told in seen if told} == {at(2026, 3, 28, 9)}
+    assert min(now for now, _, told in seen if told) < at(2026, 3, 27, 8)
+
+
 def test_a_clock_that_jumps_ahead_leaves_a_line_for_what_it_jumped_over(
     store: Store, clock: ManualClock, source: ClockSource
 ) -> None:
@@ -294,6 +321,42 @@ def test_schedulers_that_tick_at_once_answer_each_slot_once(store_url: str, cloc
     assert rows(stores[0], "SELECT count(*) FROM run") == [(40,)]
     for store in stores:
         store.close()
+
+
+def test_an_edit_that_left_the_slot_where_it_was_wins_too(store: Store, clock: ManualClock) -> None:
+    """Otherwise the old plan would move the new schedule on past slots that nobody answers."""
+    brief = cron(store, clock, "0 * * * *")
+    clock.advance(timedelta(hours=1))
+    now = clock.now()
+    [armed] = store.read(lambda tx: tx.due(now, 10))
+    often = schedule_text(parse("cron", "* * * * *", "UTC"))
+    store.write(lambda tx: tx.arm([(trigger_of(brief, "clock"), now, TZDATA, 2, often)]))
+    stale = plan(armed, parse("cron", "0 * * * *", "UTC"), now)
+    assert store.write(lambda tx: answer(tx, [stale], now=now)) == []
+    assert armed_at(store, brief) == now
+    tick_all(ClockSource(store, clock, Kick()))
+    assert armed_at(store, brief) == now + MINUTE
+
+
+def test_a_trigger_that_was_mended_after_it_was_read_is_not_put_aside(
+    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brief = cron(store, clock)
+    rows(store, "UPDATE trigger SET schedule = '{' WHERE id = ?", trigger_of(brief, "clock"))
+    clock.advance(timedelta(hours=1))
+    slot = clock.now()
+    read = schedule_from
+
+    def mended_meanwhile(text: str) -> Schedule:
+        mended = schedule_text(parse("cron", "0 9 * * *", "UTC"))
+        store.write(lambda tx: tx.arm([(trigger_of(brief, "clock"), slot, TZDATA, 2, mended)]))
+        monkeypatch.setattr(clock_module, "schedule_from", read)
+        return read(text)
+
+    monkeypatch.setattr(clock_module, "schedule_from", mended_meanwhile)
+    tick_all(ClockSource(store, clock, Kick()))
+    assert rows(store, "SELECT 1 FROM quarantine") == []
+    assert [verdict for verdict, *_ in lines(store)] == ["admitted"]
 
 
 def test_an_edit_that_came_between_wins(store: Store, clock: ManualClock) -> None:
@@ -445,9 +508,10 @@ def test_a_slot_that_is_still_to_come_moves_to_where_the_rules_now_have_it(store
 
 
 def test_an_occurrence_that_the_new_rules_have_passed_already_is_answered_and_not_lost(store: Store) -> None:
-    clock = ManualClock(at(2026, 6, 1, 7, 30))
+    clock = ManualClock(at(2026, 5, 31, 20))
     brief = cron(store, clock, "0 9 * * *", timezone="Europe/Berlin")
     armed_elsewhere(store, brief, Instant(NINE_IN_BERLIN + HOUR))
+    clock.advance(timedelta(hours=11, minutes=30))
     source = ClockSource(store, clock, Kick())
     source.rezone()
     tick_all(source)
@@ -458,7 +522,8 @@ def test_an_occurrence_that_the_new_rules_have_passed_already_is_answered_and_no
 def test_an_occurrence_that_has_fired_under_the_old_rules_does_not_fire_again(store: Store) -> None:
     clock = ManualClock(at(2026, 6, 1, 6, 30))
     brief = cron(store, clock, "0 9 * * *", timezone="Europe/Berlin")
-    armed_elsewhere(store, brief, Instant(NINE_IN_BERLIN - HOUR + DAY))  # today's fired half an hour ago
+    armed_elsewhere(store, brief, Instant(NINE_IN_BERLIN - HOUR + DAY))
+    rows(store, "UPDATE trigger SET last_fired_at = ?", NINE_IN_BERLIN - HOUR)  # today's, half an hour ago
     source = ClockSource(store, clock, Kick())
     source.rezone()
     assert armed_at(store, brief) == NINE_IN_BERLIN + DAY
@@ -499,6 +564,24 @@ def test_a_trigger_that_cannot_be_read_does_not_stop_the_others_from_moving(stor
     assert ClockSource(store, clock, Kick()).rezone() == 1
     assert armed_at(store, good) == NINE_IN_BERLIN
     assert rows(store, "SELECT key FROM quarantine") == [(trigger_of(bad, "clock"),)]
+
+
+def test_what_the_zones_clock_shows_at_a_slot_is_kept_where_the_schedule_goes_by_it(
+    store: Store, clock: ManualClock, source: ClockSource
+) -> None:
+    cron(store, clock, "30 10 * * *", timezone="Europe/Berlin", name="local")
+    cron(store, clock, "* * * * *", timezone="Europe/Berlin", name="elapsed")
+    cron(store, clock, "30 9 * * *", name="utc")
+    every(store, clock, "1h", name="grid")
+    clock.advance(timedelta(hours=2))
+    tick_all(source)
+    local = at(2026, 3, 28, 10, 30) // SECOND
+    assert rows(
+        store, "SELECT automation_id, wall FROM trigger WHERE next_fire_at IS NOT NULL ORDER BY wall IS NULL, id"
+    ) == [
+        ("aut_default_local", local), ("aut_default_elapsed", None), ("aut_default_grid", None),
+        ("aut_default_utc", None),
+    ]
 
 
 # -- the loop -------------------------------------------------------------------------------------------------------
@@ -626,6 +709,32 @@ def test_an_ill_store_is_looked_at_again_and_ends_no_loop(
     loop = ClockSource(store, Told(clock.now()), Kick())
     loop.run()
     assert sleeps == [SECOND, SECOND, MINUTE]
+
+
+def test_whatever_goes_wrong_the_loop_waits_a_second_and_goes_on(
+    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Told(ManualClock):
+        def wait(self, until: Instant, kick: Kick) -> None:
+            sleeps.append(until - self.now())
+            if len(sleeps) == 3:
+                loop.close()
+
+    sleeps: list[int] = []
+    wrong: list[Exception] = [OSError("a handle is gone"), ZeroDivisionError("a bug")]
+    read = store.read
+
+    def sometimes(look: Callable[[Tx], Any]) -> Any:
+        if wrong:
+            raise wrong.pop()
+        return read(look)
+
+    monkeypatch.setattr(store, "read", sometimes)
+    loop = ClockSource(store, Told(clock.now()), Kick())
+    loop.run()
+    assert sleeps == [SECOND, SECOND, MINUTE]
+    assert "a bug" in caplog.text
+    assert "a handle is gone" in caplog.text
 
 
 def test_verdicts_of_the_clock_are_those_of_the_words() -> None:

@@ -376,7 +376,7 @@ def one_shot(night: Night) -> str:
 def fire_the_slot(night: Night, brief: str) -> None:
     slot = instant(datetime(2026, 3, 27, 9, tzinfo=UTC))
     night.clock.advance(timedelta(hours=1))
-    night.store.write(lambda tx: tx.advance([(f"{brief}/clock", slot, None, "")]))
+    night.store.write(lambda tx: tx.disarm([f"{brief}/clock"]))
     fire(night.store, brief, "slot", now=night.clock.now(), trigger="clock", scheduled_for=slot)
 
 

@@ -19,7 +19,7 @@ from nightporter.rules.cron import parse_cron
 from nightporter.rules.durations import parse_duration
 from nightporter.rules.sentences import at_sentence, cron_sentence, every_sentence
 from nightporter.rules.slots import AtSlot, CronSlots, EverySlots
-from nightporter.rules.zones import first_pass, zone
+from nightporter.rules.zones import first_pass, stretch_at, zone
 from nightporter.words.automation import Schedule, ScheduleKind
 
 SHORTEST: Final = SECOND
@@ -84,6 +84,28 @@ def count_between(schedule: Schedule, after: Instant, until: Instant, *, cap: in
         count += 1
         slot = slots.next(slot)
     return count, True
+
+
+def wall_of(schedule: Schedule, slot: Instant) -> int | None:
+    """What the clock of the zone shows at a slot, in seconds; None where the schedule does not go by it."""
+    slots = _slots(schedule.kind, schedule.expression, schedule.timezone, schedule.anchor)
+    if not isinstance(slots, CronSlots) or slots.cron.wild or schedule.timezone == "UTC":
+        return None
+    return slot // SECOND + stretch_at(schedule.timezone, slot // SECOND).offset
+
+
+def same_occurrence(schedule: Schedule, slot: Instant, wall: int | None) -> Instant | None:
+    """Where a slot that was computed with another release of the zone data is by this one: the slot nearest to where
+    the zone's clock shows `wall`, or, where that is not known or does not count, nearest to the slot itself.
+
+    The first slot after now would not do: it skips an occurrence that moved back over now, and repeats one that moved
+    ahead of it.
+    """
+    place = slot if wall is None else Instant(first_pass(schedule.timezone, wall) * SECOND)
+    before, after = previous_due(schedule, place), next_due(schedule, place)
+    if before is None or after is None:
+        return after if before is None else before
+    return before if place - before < after - place else after
 
 
 def sentence(schedule: Schedule) -> str:

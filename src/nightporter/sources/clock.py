@@ -12,17 +12,19 @@ answered in chunks, so that nobody else waits for the whole of a busy instant.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 from nightporter import logs
 from nightporter.admission import admit
 from nightporter.clock import SECOND, Clock, Instant, Kick, rfc3339
 from nightporter.errors import StoreError, StoreRefused
-from nightporter.rules.schedule import count_between, next_due, previous_due, slots_between
+from nightporter.rules.schedule import count_between, next_due, same_occurrence, slots_between
 from nightporter.rules.zones import TZDATA
 from nightporter.store import Store, Tx
-from nightporter.store.tx_clock import Armed, schedule_from
+from nightporter.store.tx_clock import Armed, Stale, schedule_from
 from nightporter.words import Answer, Firing, Reason, Schedule, Settled, TriggerId, Verdict
 
 log = logs.get(__name__)
@@ -33,6 +35,9 @@ LONGEST_SLEEP = 60 * SECOND
 CHUNK = 250
 LATE_AT_ONCE = 480
 """Slots of one trigger that are enumerated at most; beyond that a count is a lower bound."""
+
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,10 @@ def plan(armed: Armed, schedule: Schedule, now: Instant) -> Plan:
     return Plan(armed, tuple(firings), next_due(schedule, max(now, first)))
 
 
+def _read_and_plan(armed: Armed, now: Instant) -> Plan:
+    return plan(armed, schedule_from(armed.schedule), now)
+
+
 def missed(trigger: TriggerId, schedule: Schedule, first: Instant, limit: Instant) -> Settled:
     """One line for the slots from `first` up to, but not including, `limit`."""
     if schedule.kind == "at":
@@ -73,15 +82,34 @@ def missed(trigger: TriggerId, schedule: Schedule, first: Instant, limit: Instan
     )
 
 
-def same_occurrence(schedule: Schedule, slot: Instant) -> Instant | None:
-    """Where a slot of the past release of the zone data is by the present one: the nearest of the schedule's slots.
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Where an armed slot is by our release of the zone data."""
 
-    The first one after now would skip an occurrence that moved back over now, and repeat one that moved ahead of it.
-    """
-    before, after = previous_due(schedule, slot), next_due(schedule, slot)
-    if before is None or after is None:
-        return after if before is None else before
-    return before if slot - before < after - slot else after
+    armed: Armed
+    slot: Instant | None
+
+
+def moved(stale: Stale) -> Move:
+    """The same occurrence, unless that has its answer or came before the schedule: then the next slot. Pure."""
+    schedule = schedule_from(stale.armed.schedule)
+    slot = same_occurrence(schedule, stale.armed.next_fire_at, stale.wall)
+    if schedule.kind == "at":
+        return Move(stale.armed, slot)
+    begin = Instant(max(stale.owed_since or 0, stale.answered_at or 0))
+    untold = stale.answered_at is None and stale.owed_since is not None  # nothing was told that could be repeated
+    return Move(stale.armed, next_due(schedule, begin) if untold or slot is None or slot <= begin else slot)
+
+
+def move(tx: Tx, moves: Sequence[Move], *, now: Instant) -> list[Move]:
+    """Set the slots; those that are others now. A schedule whose slots have moved goes on as another version, so that
+    the account of what was owed by the old rules can be told from that by the new ones."""
+    still = tx.advance([(m.armed, m.slot) for m in moves], tzdata=TZDATA)
+    others = [m for m in moves if m.armed.trigger_id in still and m.slot != m.armed.next_fire_at]
+    for each in others:
+        since = now if each.slot is None else Instant(min(now, each.slot - 1))
+        tx.renew_version(each.armed, schedule_from(each.armed.schedule), each.slot, tzdata=TZDATA, at=since)
+    return others
 
 
 def slot_key(slot: Instant) -> str:
@@ -92,9 +120,7 @@ def slot_key(slot: Instant) -> str:
 def answer(tx: Tx, plans: Sequence[Plan], *, now: Instant) -> list[tuple[Firing | Settled, Answer]]:
     """Move the slots on and admit what they became. What another scheduler moved on first is left out."""
     tx.lock_automations({p.armed.automation_id for p in plans})  # before their triggers, as an edit does
-    moved = tx.advance([
-        (p.armed.trigger_id, p.armed.next_fire_at, p.next_fire_at, TZDATA) for p in plans
-    ])
+    moved = tx.advance([(p.armed, p.next_fire_at) for p in plans], tzdata=TZDATA)
     ours = [p for p in plans if p.armed.trigger_id in moved]
     firings = [firing for p in ours for firing in p.firings]
     answered = list(zip(firings, admit(tx, firings, now=now), strict=True))
@@ -125,6 +151,9 @@ def settle(tx: Tx, automation_id: str, *, now: Instant) -> None:
     answer(tx, plans, now=now)
 
 
+P = TypeVar("P", Plan, Move)
+
+
 class ClockSource:
     """The loop. `tick` is what tests call; `run` is what the engine's thread does."""
 
@@ -148,46 +177,50 @@ class ClockSource:
         return bool(due)
 
     def _answer(self, due: Sequence[Armed], now: Instant) -> None:
-        """Answer armed triggers, together, or each alone where one of them spoils it for the others."""
+        plans = self._planned([(armed, partial(_read_and_plan, armed, now)) for armed in due], now)
+        for answered in self._written(plans, lambda tx, some: answer(tx, some, now=now), now):
+            self._heard(answered)
+
+    def rezone(self) -> int:
+        """Move slots that were armed under another release of the zone data to where this one has them; how many
+        moved. One that is past by now is answered like any that was missed. Raises StoreError."""
+        now = self._clock.now()
+        if self._store.read(lambda tx: tx.setting("tzdata")) == TZDATA:
+            return 0
+        changed = 0
+        while stale := self._store.read(lambda tx: tx.stale_zones(TZDATA, CHUNK)):
+            moves = self._planned([(each.armed, partial(moved, each)) for each in stale], now)
+            for others in self._written(moves, lambda tx, some: move(tx, some, now=now), now):
+                changed += len(others)
+                for each in others:
+                    log.warning("clock.slot_moved", trigger=each.armed.trigger_id, zone_data=TZDATA,
+                                was=rfc3339(each.armed.next_fire_at), becomes=rfc3339(each.slot))
+        self._store.write(lambda tx: tx.put_setting("tzdata", TZDATA))
+        return changed
+
+    def _planned(self, thoughts: Sequence[tuple[Armed, Callable[[], P]]], now: Instant) -> list[P]:
+        """What is to be done about each. A row that cannot be read is its trigger's matter and nobody else's."""
         plans = []
-        for armed in due:
+        for armed, think in thoughts:
             try:
-                plans.append(plan(armed, schedule_from(armed.schedule), now))
-            except Exception as error:  # a row that cannot be read is that trigger's matter and nobody else's
+                plans.append(think())
+            except Exception as error:
                 self._quarantine(armed, error, now)
+        return plans
+
+    def _written(self, plans: Sequence[P], work: Callable[[Tx, Sequence[P]], R], now: Instant) -> list[R]:
+        """Do it for all together, or for each alone where one of them spoils it for the others."""
         if not plans:
-            return
+            return []
         try:
-            self._heard(self._store.write(lambda tx: answer(tx, plans, now=now)))
+            return [self._store.write(lambda tx: work(tx, plans))]
         except Exception as error:
             if isinstance(error, StoreError) and not isinstance(error, StoreRefused):
                 raise  # the store is ill, and no trigger is to blame
             if len(plans) == 1:
                 self._quarantine(plans[0].armed, error, now)
-                return
-            for one in plans:
-                self._answer([one.armed], now)
-
-    def rezone(self) -> int:
-        """Move slots that were armed under another release of the zone data to where the rules now have them; how
-        many moved. One that has passed by the new rules is answered like any that was missed."""
-        now = self._clock.now()
-        changed = 0
-        if self._store.read(lambda tx: tx.setting("tzdata")) == TZDATA:
-            return 0
-        while stale := self._store.read(lambda tx: tx.stale_zones(TZDATA, CHUNK)):
-            rows: list[tuple[str, int, int | None, str]] = []
-            for armed in stale:
-                try:
-                    slot = same_occurrence(schedule_from(armed.schedule), armed.next_fire_at)
-                except Exception as error:  # as in `_answer`
-                    self._quarantine(armed, error, now)
-                    continue
-                changed += slot != armed.next_fire_at
-                rows.append((armed.trigger_id, armed.next_fire_at, slot, TZDATA))
-            self._store.write(lambda tx, rows=rows: tx.advance(rows))  # type: ignore[misc]  # bound per turn
-        self._store.write(lambda tx: tx.put_setting("tzdata", TZDATA))
-        return changed
+                return []
+            return [result for one in plans for result in self._written([one], work, now)]
 
     def run(self) -> None:
         """Until `close`: answer what is due, then sleep until the next slot, a kick, or a minute.
@@ -206,7 +239,13 @@ class ClockSource:
                 self._answer([armed for armed in ahead if armed.next_fire_at <= now], now)
             except StoreError as error:
                 log.error("clock.store_failed", error=str(error))
-                self._clock.wait(Instant(self._clock.now() + SECOND), self._kick)
+                self._pause()
+            except Exception:  # no slot would be answered any more, and nothing would say so
+                log.exception("clock.failed")
+                self._pause()
+
+    def _pause(self) -> None:
+        self._clock.wait(Instant(self._clock.now() + SECOND), self._kick)
 
     def _ahead(self, tx: Tx, seen: Instant) -> tuple[Instant, list[Armed]]:
         """When to wake and what is due then. `seen`: up to when everything due was answered; what came since is due."""
@@ -227,5 +266,13 @@ class ClockSource:
                          reason=str(told.reason), detail=told.detail)
 
     def _quarantine(self, armed: Armed, error: Exception, now: Instant) -> None:
-        log.error("clock.unreadable_trigger", trigger=armed.trigger_id, error=str(error))
-        self._store.write(lambda tx: tx.quarantine_trigger(armed.trigger_id, str(error), now=now))
+        """Put a trigger aside, unless it is another by now than it was when it was read."""
+
+        def put_aside(tx: Tx) -> bool:
+            still = armed.trigger_id in tx.advance([(armed, None)], tzdata=armed.tzdata)
+            if still:
+                tx.quarantine_trigger(armed.trigger_id, str(error), now=now)
+            return still
+
+        if self._store.write(put_aside):
+            log.error("clock.unreadable_trigger", trigger=armed.trigger_id, error=str(error))

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nightporter.clock import Instant
-from nightporter.store.sql_port import Row
+from nightporter.errors import NightporterError
+from nightporter.rules.schedule import wall_of
 from nightporter.store.tx_base import TxBase
 from nightporter.words import Schedule
 
@@ -26,6 +27,19 @@ class Armed:
     tzdata: str
 
 
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """A trigger whose slot was computed with another release of the zone data."""
+
+    armed: Armed
+    wall: int | None
+    """Seconds: what the clock of the zone showed at the slot; None where the schedule does not go by it."""
+    owed_since: Instant | None
+    """Slots after it are owed under its schedule."""
+    answered_at: Instant | None
+    """When one of its slots was last answered."""
+
+
 def schedule_text(schedule: Schedule) -> str:
     """A schedule as it is stored."""
     return json.dumps([schedule.kind, schedule.expression, schedule.timezone, schedule.anchor], separators=(",", ":"))
@@ -34,6 +48,15 @@ def schedule_text(schedule: Schedule) -> str:
 def schedule_from(text: str) -> Schedule:
     """The inverse. Raises ValueError or TypeError when it is not one."""
     return Schedule(*json.loads(text))
+
+
+def _wall(schedule: str | None, slot: Instant | None) -> int | None:
+    if schedule is None or slot is None:
+        return None
+    try:
+        return wall_of(schedule_from(schedule), slot)
+    except (NightporterError, ValueError, TypeError):
+        return None  # the clock puts the trigger aside when its slot comes
 
 
 class ClockTx(TxBase):
@@ -46,23 +69,34 @@ class ClockTx(TxBase):
         row = self.sql.one("trigger_next", now=after)
         return None if row is None else row[0]
 
-    def advance(self, rows: Sequence[tuple[str, int, int | None, str]]) -> set[str]:
-        """Move slots on: `(trigger, was, next, tzdata)`. Returns those that were still where we read them."""
-        still = {r[0] for r in self.sql.each("trigger_armed_still", [(row[0], row[1]) for row in rows])}
-        self.sql.each("trigger_advance", [row for row in rows if row[0] in still])
+    def advance(self, moves: Sequence[tuple[Armed, Instant | None]], *, tzdata: str) -> set[str]:
+        """Move slots on from where they were read to their next. Returns the triggers that were still there, under the
+        same schedule."""
+        read = [(armed.trigger_id, armed.version, armed.next_fire_at) for armed, _ in moves]
+        still = {r[0] for r in self.sql.each("trigger_armed_still", read)}
+        self.sql.each("trigger_advance", [
+            (a.trigger_id, a.version, a.next_fire_at, slot, tzdata, _wall(a.schedule, slot))
+            for a, slot in moves if a.trigger_id in still
+        ])
         return still
 
-    def arm(self, rows: Sequence[Row]) -> None:
+    def arm(self, rows: Sequence[tuple[str, Instant | None, str, int, str | None]]) -> None:
         """Set slots: `(trigger, next, tzdata, version, schedule)`."""
-        self.sql.each("trigger_arm", rows)
+        self.sql.each("trigger_arm", [
+            (trigger, slot, tzdata, _wall(schedule, slot), version, schedule)
+            for trigger, slot, tzdata, version, schedule in rows
+        ])
         self.kicks.add("due")
 
     def disarm(self, trigger_ids: Sequence[str]) -> None:
         self.sql.each("trigger_disarm", [(t,) for t in trigger_ids])
 
-    def stale_zones(self, tzdata: str, room: int) -> list[Armed]:
+    def stale_zones(self, tzdata: str, room: int) -> list[Stale]:
         """Armed triggers computed with another release of the zone data."""
-        return [Armed(*r) for r in self.sql.all("trigger_stale_zones", tzdata=tzdata, room=room)]
+        return [
+            Stale(Armed(*r[:7]), r[7], r[8], r[9])
+            for r in self.sql.all("trigger_stale_zones", tzdata=tzdata, room=room)
+        ]
 
     def quarantine_trigger(self, trigger_id: str, error: str, *, now: Instant) -> None:
         """Take a trigger that cannot be read out of the loop, named and once."""
@@ -83,6 +117,15 @@ class ClockTx(TxBase):
     def close_version(self, trigger_id: str, *, at: Instant) -> None:
         """Slots after `at` are not owed under the version now open."""
         self.sql.run("trigger_version_close", trigger_id=trigger_id, valid_to=at)
+
+    def renew_version(
+        self, armed: Armed, schedule: Schedule, slot: Instant | None, *, tzdata: str, at: Instant
+    ) -> None:
+        """The same schedule under another release of the zone data: what is owed after `at` is owed under a version of
+        its own."""
+        self.close_version(armed.trigger_id, at=at)
+        self.open_version(armed.trigger_id, armed.version + 1, schedule, tzdata=tzdata, at=at)
+        self.arm([(armed.trigger_id, slot, tzdata, armed.version + 1, armed.schedule)])
 
     def open_pause(self, automation_id: str, reason: str, *, at: Instant) -> None:
         self.sql.run("pause_open", automation_id=automation_id, paused_from=at, reason=reason)

@@ -73,6 +73,8 @@ class Enumeration:
         self._strays(promise, alone, unanswered)
         for number, slots in unanswered.items():
             for slot in slots:
+                if _in_doubt(promise, number, slot):
+                    continue
                 self._silent.add(f"{promise.trigger_id} owed the slot {rfc3339(slot)} under version {number}; "
                                  "no line answers it")
         if batch.last:
@@ -109,7 +111,9 @@ class Enumeration:
                 version = versions.get(line.version)
                 if version is None or next_due(version.schedule, Instant(slot - 1)) == slot:
                     continue
-                if _may_have_moved(version) and _take_near(unanswered.get(version.number, []), slot):
+                if _may_have_moved(version) and (
+                    _take_near(unanswered.get(version.number, []), slot) or _is_near(version, slot)
+                ):
                     continue
                 self._phantom.add(f"{line.id} answers the slot {rfc3339(slot)} of {promise.trigger_id}, which version "
                                   f"{line.version} of its schedule does not have")
@@ -140,6 +144,8 @@ class Enumeration:
             self._misarmed.add(f"{promise.trigger_id} is armed for {rfc3339(armed)}, which its schedule does not have")
             return
         expected = next_due(version.schedule, Instant(max(now, version.since, self._answered or 0)))
+        if expected is not None and _in_doubt(promise, version.number, expected):
+            expected = next_due(version.schedule, expected)  # that one had its answer before the zone's rules changed
         if armed > now and expected is not None and armed > expected:
             self._misarmed.add(f"{promise.trigger_id} is armed for {rfc3339(armed)}, beyond its next slot "
                                f"{rfc3339(expected)}")
@@ -151,6 +157,23 @@ def _may_have_moved(version: Version) -> bool:
     if version.tzdata == TZDATA or schedule.timezone == "UTC" or schedule.kind == "every":
         return False
     return schedule.kind == "cron" or _OFFSET.search(schedule.expression) is None
+
+
+def _in_doubt(promise: Promise, number: int, slot: Instant) -> bool:
+    """Whether nobody can tell that a version owed the slot: where it begins or ends, other zone data than ours decided
+    which of the occurrences around were its own."""
+    at = next(i for i, version in enumerate(promise.versions) if version.number == number)
+    version, before = promise.versions[at], promise.versions[at - 1] if at else None
+    moved = _may_have_moved(version)
+    if moved and version.until is not None and version.until - slot < DAY:
+        return True
+    return (moved or (before is not None and _may_have_moved(before))) and slot - version.since <= DAY
+
+
+def _is_near(version: Version, slot: Instant) -> bool:
+    """Whether the schedule has a slot within a day, whichever version it belongs to by our zone data."""
+    near = next_due(version.schedule, Instant(slot - DAY - 1))
+    return near is not None and near <= slot + DAY
 
 
 def _take_near(slots: list[Instant], slot: Instant) -> bool:

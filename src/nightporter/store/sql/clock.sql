@@ -11,20 +11,22 @@ ORDER BY t.next_fire_at LIMIT :room;
 SELECT min(next_fire_at) FROM trigger WHERE next_fire_at IS NOT NULL AND next_fire_at > :now;
 
 -- name: trigger_armed_still
--- The triggers whose slot is still where it was read; locked, so that whoever moves it on answers it.
-SELECT t.id FROM @rows(id text, was int) AS r JOIN trigger t ON t.id = r.id
-WHERE t.next_fire_at = r.was ORDER BY t.id @lock(t);
+-- The triggers whose slot is still where it was read, under the same schedule; locked, so that whoever moves it on
+-- answers it. An edit may leave the slot where it was and change all that come after it.
+SELECT t.id FROM @rows(id text, version int, was int) AS r JOIN trigger t ON t.id = r.id
+WHERE t.next_fire_at = r.was AND t.version = r.version ORDER BY t.id @lock(t);
 
 -- name: trigger_advance
 -- Compare-and-set; the loser changes nothing and goes on.
-UPDATE trigger SET next_fire_at = r.next_fire_at, tzdata = r.tzdata
-FROM @rows(id text, was int, next_fire_at int, tzdata text) AS r
-WHERE trigger.id = r.id AND trigger.next_fire_at = r.was;
+UPDATE trigger SET next_fire_at = r.next_fire_at, tzdata = r.tzdata, wall = r.wall
+FROM @rows(id text, version int, was int, next_fire_at int, tzdata text, wall int) AS r
+WHERE trigger.id = r.id AND trigger.next_fire_at = r.was AND trigger.version = r.version;
 
 -- name: trigger_arm
 -- A slot is set without one being answered: a new trigger, an edit, an enabled automation.
-UPDATE trigger SET next_fire_at = r.next_fire_at, tzdata = r.tzdata, version = r.version, schedule = r.schedule
-FROM @rows(id text, next_fire_at int, tzdata text, version int, schedule text) AS r
+UPDATE trigger SET next_fire_at = r.next_fire_at, tzdata = r.tzdata, wall = r.wall, version = r.version,
+       schedule = r.schedule
+FROM @rows(id text, next_fire_at int, tzdata text, wall int, version int, schedule text) AS r
 WHERE trigger.id = r.id;
 
 -- name: trigger_disarm
@@ -37,8 +39,10 @@ UPDATE trigger SET next_fire_at = NULL, error = :error WHERE id = :id;
 UPDATE trigger SET error = '' WHERE id = :id;
 
 -- name: trigger_stale_zones
--- Armed slots that were computed with another release of the time zone data.
-SELECT t.id, t.automation_id, t.schedule, t.version, t.next_fire_at, t.policy, t.tzdata
+-- Armed slots that were computed with another release of the time zone data; beside each what the zone's clock showed
+-- then, and before what no slot is owed, or up to when each has its answer.
+SELECT t.id, t.automation_id, t.schedule, t.version, t.next_fire_at, t.policy, t.tzdata, t.wall,
+       (SELECT max(v.valid_from) FROM trigger_version v WHERE v.trigger_id = t.id AND v.valid_to IS NULL), t.last_fired_at
 FROM trigger t WHERE t.next_fire_at IS NOT NULL AND t.tzdata <> :tzdata ORDER BY t.id LIMIT :room;
 
 -- name: trigger_version_open

@@ -64,6 +64,7 @@ CREATE TABLE trigger (
     version INTEGER NOT NULL,                  -- of the schedule: trigger_version
     next_fire_at INTEGER,                      -- the armed slot; NULL is not armed
     tzdata TEXT NOT NULL DEFAULT '',           -- release the armed slot was computed with
+    wall INTEGER,                              -- seconds: what the zone's clock shows then, where the schedule goes by it
     created_at INTEGER NOT NULL,
     removed_at INTEGER,
     error TEXT NOT NULL DEFAULT '',            -- why it is out of the loop: quarantined
