@@ -27,10 +27,11 @@ class Firing:
     """JSON text; None where there is none."""
     sender: str = ""
     metadata: str | None = None
-    """JSON text: what the source adds (a replay's origin, a delivery's headers)."""
+    """JSON text: what the source adds, such as the headers of a webhook. The sources there are add nothing."""
     root: RunId | None = None
-    """The run that caused it all, where a run did."""
+    """The run that caused it all, where a run did; none does before chains exist."""
     depth: int = 0
+    """How many runs lie between the two; kept, and limited once chains exist."""
     replay_of: RunId | None = None
     """The run this firing asks to do again."""
     drawn: bool = False
