@@ -104,6 +104,7 @@ def moved(stale: Stale) -> Move:
 def move(tx: Tx, moves: Sequence[Move], *, now: Instant) -> list[Move]:
     """Set the slots; those that are others now. A schedule whose slots have moved goes on as another version, so that
     the account of what was owed by the old rules can be told from that by the new ones."""
+    tx.lock_automations({m.armed.automation_id for m in moves})  # as `answer` does
     still = tx.advance([(m.armed, m.slot) for m in moves], tzdata=TZDATA)
     others = [m for m in moves if m.armed.trigger_id in still and m.slot != m.armed.next_fire_at]
     for each in others:
