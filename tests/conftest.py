@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from databases import Databases, shared_server
+from engines import Engines
 
 from nightporter.clock import Instant, ManualClock, instant
 from nightporter.store import Store, open_store
@@ -71,3 +72,11 @@ def store(store_url: str) -> Iterator[Store]:
 def clock() -> ManualClock:
     """A clock that stands at `START` until the test moves it."""
     return ManualClock(Instant(START))
+
+
+@pytest.fixture
+async def engines(tmp_path: Path, store_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Engines]:
+    """Makes engines that share a home and a ledger; those that run at the end are stopped."""
+    made = Engines(tmp_path, store_url, monkeypatch)
+    yield made
+    await made.close()

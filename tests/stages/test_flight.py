@@ -761,6 +761,33 @@ async def test_a_claim_whose_answer_was_lost_is_given_back_and_costs_no_attempt(
     assert rows(store, "SELECT 1 FROM effect WHERE state = 'intended'") == []
 
 
+async def test_a_claim_whose_commit_was_not_answered_is_asked_back_without_waiting_for_a_sweep(
+    store: Store, clock: ManualClock, fly: Fly, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nightporter.air, "RETRY_WRITE", 0.001)
+    runner = ToldRunner(done)
+    flight = fly(runner)
+    transactions = store.writer._transactions
+    commit, answers = transactions.commit, iter([True, False])  # that of the write that holds the writer, and the claim
+
+    def committed() -> None:
+        commit()
+        if not next(answers, True):
+            raise StoreUnwritable("the answer was lost")
+
+    run = fire(store, told(store, clock, name="blocked", cooldown=timedelta(0)), now=clock.now()).run_id
+    await landed(store, flight)
+    with held(store.writer):
+        store.writer.post(lambda tx: fire_in(tx, "aut_default_blocked", "again", "", clock), lambda result, error: None)
+        monkeypatch.setattr(transactions, "commit", committed)
+    await until(lambda: sorted(states(store)) == ["queued", "succeeded"])
+    assert len(runner.works) == 1
+    clock.advance(timedelta(seconds=1))
+    flight.look()
+    await until(lambda: states(store) == ["succeeded"] * 2)
+    assert run_row(store, run, "attempt") == (1,)
+
+
 async def test_a_claim_in_the_same_commit_is_not_taken_for_one_that_was_lost(
     store: Store, clock: ManualClock, fly: Fly
 ) -> None:

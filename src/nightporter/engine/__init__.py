@@ -80,6 +80,7 @@ class Engine:
         self._tasks: list[asyncio.Task[None]] = []
         self._asides: set[asyncio.Task[None]] = set()
         self._leading = False
+        self._stopped = False
         self.store: Store = await aside(lambda: store_of(self.config, self.clock))
         self._files = DefinitionFiles(self.store, self.config, self.clock)
         self._guard = Guard()
@@ -170,8 +171,11 @@ class Engine:
         """Stop in order: sources, then runs (which get `config.drain` to end), then deliveries, then the store.
 
         It is done `config.drain` and a quarter of a minute later at the latest. What a store that is ill did not take
-        by then is left to the next boot, which finds this worker's lock free.
+        by then is left to the next boot, which finds this worker's lock free. Once is enough.
         """
+        if self._stopped:
+            return
+        self._stopped = True
         for unlisten in self._stop_listening:
             unlisten()
         for task in self._tasks:
