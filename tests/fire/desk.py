@@ -40,6 +40,7 @@ class FireDesk(Porter):
         super().__init__(home=order["home"], store=order["store"], **settings)
         self.order = order
         self.passed: Callable[[str], None] = lambda _: None
+        self._arrivals: asyncio.Task[None] | None = None
 
     @contextlib.asynccontextmanager
     async def running(self, *, watch_files: bool = False) -> AsyncIterator[Porter]:
@@ -48,12 +49,11 @@ class FireDesk(Porter):
             say("ready", worker=engine.worker, leading=engine.leading, guard=engine._guard.pid)
             loop = asyncio.get_running_loop()
             threading.Thread(target=self._listen, args=(loop,), daemon=True).start()
-            arrivals = loop.create_task(self._arrive()) if self.order["arrivals"] else None
+            self._arrivals = loop.create_task(self._arrive()) if self.order["arrivals"] else None
             try:
                 yield self
             finally:
-                if arrivals is not None:
-                    arrivals.cancel()
+                await self._no_more_arrivals()
 
     def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
         for line in sys.stdin:
@@ -63,9 +63,18 @@ class FireDesk(Porter):
             say(word)
 
     async def _quieten(self) -> None:
-        """No clock trigger any more: what was started ends, and nothing new begins."""
+        """No clock trigger and no arrival any more: what was started ends, and nothing new begins."""
+        await self._no_more_arrivals()
         self._definitions = [without_clock(definition) for definition in self._definitions]
         await self.engine.write(self._put_definitions)
+
+    async def _no_more_arrivals(self) -> None:
+        if self._arrivals is not None:
+            self._arrivals.cancel()
+            # A firing that was put is admitted all the same: a write behind it is done once it is.
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._arrivals
+            self._arrivals = None
 
     async def _call(self, names: list[str]) -> None:
         for name in names:
