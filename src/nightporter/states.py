@@ -16,7 +16,7 @@ Rule 1.  What is not in the tables does not happen. Rules that decide what becom
          change only what stands in the state they start from.
 Rule 2.  Each transition is a named query whose header repeats "from -> to"; a test compares the headers
          with the tables, and docs/states.md is generated from them.
-Rule 3.  `release` is a shutdown: the attempt is given back. `retry` is a failure: it is not.
+Rule 3.  `release` is a shutdown, or a start that failed: the attempt is given back. `retry` is a failure: it is not.
 Rule 4.  *Dead letter* and *blocked* are columns of a run, not states.
 """
 
@@ -73,7 +73,7 @@ class RunEvent(StrEnum):
     RETRY = "retry"
     """The attempt failed and another is worth it: it waits for its time; the attempt is used."""
     RELEASE = "release"
-    """A shutdown cut it short and it may repeat: the attempt is given back."""
+    """A shutdown cut it short and it may repeat, or it could not be started: the attempt is given back."""
     HOLD = "hold"
     """What it calls asked us to come back later: the attempt is given back."""
     LOSE = "lose"
