@@ -115,4 +115,5 @@ def _raised(taken: Taken, error: BaseException) -> Tried:
 
 
 def _plain(text: object) -> str:
-    return ascii(str(text))[1:-1]
+    """On one line, in letters that any store takes."""
+    return ascii(" ".join(str(text).split()))[1:-1]

@@ -236,4 +236,5 @@ def _without_what_it_left(ended: Ended, error: BaseException) -> Ended:
 
 
 def _plain(text: object) -> str:
-    return ascii(str(text))[1:-1]
+    """On one line, in letters that any store takes."""
+    return ascii(" ".join(str(text).split()))[1:-1]

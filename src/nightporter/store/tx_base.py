@@ -7,4 +7,5 @@ from nightporter.store.sql_port import Sql
 
 class TxBase:
     sql: Sql
+    dialect: str
     kicks: set[str]

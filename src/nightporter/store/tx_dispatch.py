@@ -126,7 +126,8 @@ class DispatchTx(TxBase):
 
     def lock_automations(self, ids: Collection[str]) -> None:
         """In the order of ids, so that two processes never wait for one another."""
-        self.sql.each("automation_lock", [(a,) for a in sorted(ids)])
+        if self.dialect != "sqlite":  # there whoever writes has the whole store, and the statement would only cost
+            self.sql.each("automation_lock", [(a,) for a in sorted(ids)])
 
     def running_of(self, ids: Collection[str]) -> dict[str, int]:
         return dict(self.sql.each("automation_running", [(a,) for a in ids]))
