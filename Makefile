@@ -6,8 +6,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 HOME_FOLDER ?= $(CURDIR)/.desk
 WORKERS ?= 2
+PART ?= all
+SEED ?= 1
+ROUNDS ?= 0
+STORE ?= both
 
-.PHONY: up test check tests bench docs clean
+.PHONY: up test check tests soak bench docs clean
 
 up: $(VENV)/.ready
 	NIGHTPORTER_HOME="$(HOME_FOLDER)" $(BIN)/nightporter init --example --quiet
@@ -23,6 +27,10 @@ check: $(VENV)/.ready-test
 tests: $(VENV)/.ready-test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
+# What takes too long for `make test`: see tests/soak/README.md.
+soak: $(VENV)/.ready-test
+	PYTHONPATH=tests:tests/support $(BIN)/python -m soak --part $(PART) --seed $(SEED) --rounds $(ROUNDS) --store $(STORE)
+
 bench: $(VENV)/.ready-test
 	$(BIN)/python -m benchmarks
 
@@ -30,7 +38,7 @@ docs: $(VENV)/.ready
 	$(BIN)/python docs/generate.py
 
 clean:
-	rm -rf $(VENV) .desk dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .desk .soak dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

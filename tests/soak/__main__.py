@@ -1,0 +1,50 @@
+"""`make soak`: all parts, or one. Ends with 1 when any of them found something."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import shutil
+import time
+from pathlib import Path
+
+from soak.order import Order
+
+PARTS = {
+    "kills": ("fire.kills", "500 kills of a desk's process group at random moments, on each database"),
+}
+"""Each part: the module whose `soak(order)` returns its findings, and what it does."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make soak", description="Proofs that take long, each a named part.")
+    parser.add_argument("--part", default="all", choices=["all", *PARTS])
+    parser.add_argument("--seed", type=int, default=1, help="the same seed does the same again, as far as time allows")
+    parser.add_argument("--rounds", type=int, default=0, help="how much; what a round is, the part says")
+    parser.add_argument("--store", default="both", choices=["sqlite", "postgres", "both"])
+    parser.add_argument("--results", type=Path, default=Path(".soak"), help="where figures, and what was found, stay")
+    given = parser.parse_args()
+    wrong = 0
+    for part in PARTS if given.part == "all" else [given.part]:
+        folder = given.results / f"{part}-{given.seed}"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        order = Order(part, given.seed, given.rounds, given.store, folder.resolve(), given.results.resolve())
+        wrong += bool(_one(order, *PARTS[part]))
+    return min(wrong, 1)
+
+
+def _one(order: Order, module: str, what: str) -> list[str]:
+    print(f"{order.part}: {what}; seed {order.seed}", flush=True)
+    begun = time.monotonic()
+    found: list[str] = importlib.import_module(module).soak(order)
+    print(f"{order.part}: {len(found)} findings in {time.monotonic() - begun:.0f} s", *found, sep="\n  ", flush=True)
+    if found:
+        print(f"kept in {order.folder}; again: {order.replay(seed=order.seed, rounds=order.rounds)}", flush=True)
+    else:
+        shutil.rmtree(order.folder)
+    return found
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
