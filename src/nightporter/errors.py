@@ -164,6 +164,13 @@ class LostClaim(NightporterError):
     exit_code = 4
 
 
+class LostLead(NightporterError):
+    """This process is not the one whose sources run, or is it no more; its write moved no slot."""
+
+    code = "lost_lead"
+    exit_code = 4
+
+
 class IllegalStep(NightporterError):
     """A change of state that the machine does not have; nothing was changed."""
 

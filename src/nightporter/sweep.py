@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ log = logs.get(__name__)
 
 PRUNE_CHUNK = 200
 STOOD_STILL = 5 * SECOND
-"""A process that says each second that it is awake, and did not for this long, stood still. Half a lease, if longer."""
+"""An observer that could not renew its own lease for this long, or for half a lease if that is longer, stood still."""
 PRUNE_CHUNKS = 20
 """Transactions of one kind in one sweep."""
 LEDGER_AT_LEAST = timedelta(days=30)
@@ -57,9 +58,9 @@ class Recovered:
 class Leases:
     """Who is dead. A pid proves nothing: a free lock does at once, a lease that stands still does after a while.
 
-    The while is counted on the sweeper's own monotonic clock, from when it first saw the lease standing, so that
-    neither a step of the wall clock nor a long lock on the store kills anybody. It is counted anew after the sweeper
-    itself stood still: when a whole machine was paused, everybody's lease stands, and nobody is dead.
+    The while is counted on the observer's own monotonic clock, from when it first saw the lease standing, so that no
+    wall clock kills anybody. It is counted only while the observer renews its own lease: what keeps that from being
+    written (a paused machine, a lock held for long, a store that is away) may keep everybody's.
     """
 
     def __init__(self, clock: Clock, *, host: str, lease: timedelta) -> None:
@@ -67,32 +68,37 @@ class Leases:
         self._host = host
         self._lease = micros(lease)
         self._seen: dict[str, tuple[int, int]] = {}
-        self._awake_at = clock.monotonic()
+        self._renewed_at = clock.monotonic()
+        self._alone = threading.Lock()  # the poll and the sweep both ask
 
-    def awake(self) -> None:
-        """The sweeper's own process goes on: to be said every second or so."""
-        now = self._clock.monotonic()
-        if now - self._awake_at > max(self._lease // 2, STOOD_STILL):
-            log.warning("sweep.stood_still", seconds=(now - self._awake_at) // SECOND)
-            self._seen.clear()
-        self._awake_at = now
+    def renewed(self) -> None:
+        """The observer's own lease is renewed: to be said each time."""
+        with self._alone:
+            now = self._clock.monotonic()
+            if self._too_long(now):
+                log.warning("sweep.stood_still", seconds=(now - self._renewed_at) // SECOND)
+                self._seen = {}
+            self._renewed_at = now
 
     def dead(self, workers: Sequence[tuple[object, ...]]) -> list[str]:
-        """The dead among `Tx.workers()`."""
-        self.awake()
-        now = self._clock.monotonic()
-        found = []
-        seen: dict[str, tuple[int, int]] = {}
-        for worker, _, host, _, beat, lock_path, _ in workers:
-            worker, beat = str(worker), int(str(beat))
-            last, since = self._seen.get(worker, (-1, now))
-            seen[worker] = (beat, since if last == beat else now)
-            if (host == self._host and lock_path and is_free(Path(str(lock_path)))) or (
-                now - seen[worker][1] >= self._lease
-            ):
-                found.append(worker)
-        self._seen = seen
-        return found
+        """The dead among `Tx.workers()`. Looked at every second or so, nobody is missed for longer than that."""
+        with self._alone:
+            now = self._clock.monotonic()
+            before = {} if self._too_long(now) else self._seen
+            self._seen = {}
+            found = []
+            for worker, _, host, _, beat, lock_path, _ in workers:
+                worker, beat = str(worker), int(str(beat))
+                last, since = before.get(worker, (-1, now))
+                self._seen[worker] = (beat, since if last == beat else now)
+                if (host == self._host and lock_path and is_free(Path(str(lock_path)))) or (
+                    now - self._seen[worker][1] >= self._lease
+                ):
+                    found.append(worker)
+            return found
+
+    def _too_long(self, now: int) -> bool:
+        return now - self._renewed_at > max(self._lease // 2, STOOD_STILL)
 
 
 def take_from_dead(

@@ -88,9 +88,8 @@ def test_decisions_are_numbered_without_a_gap_and_listed_by_their_titles() -> No
     ]
 
 
-def test_the_changelog_begins_with_this_version() -> None:
+def test_the_changelog_begins_with_this_version_and_what_comes_after_it() -> None:
     from nightporter import __version__
 
-    first = re.search(r"^## (\S+)", read("CHANGELOG.md"), re.MULTILINE)
-    assert first is not None
-    assert first[1] == __version__
+    versions = re.findall(r"^## (\S+)", read("CHANGELOG.md"), re.MULTILINE)
+    assert versions[versions[0] == "Unreleased"] == __version__

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from desks import until
 from engines import Engines
 
+from conftest import START
 from nightporter.engine import Engine
 from nightporter.sources.clock import ClockSource
-from nightporter.store.postgres import PostgresStore
-from words import a_clock_trigger, an_automation, rows
+from nightporter.store import open_store
+from words import a_clock_trigger, a_firing, an_automation, rows
 
 
 def looks(engine: Engine) -> bool:
@@ -78,39 +79,84 @@ async def test_a_clocks_loop_that_died_is_started_again(engines: Engines, monkey
 
 
 async def test_a_desk_that_lost_the_lead_stops_its_sources_and_starts_them_when_it_has_it_again(
-    engines: Engines, monkeypatch: pytest.MonkeyPatch
+    engines: Engines,
 ) -> None:
     engine = engines()
     await engine.start()
     before = engine._sources._thread
     assert before is not None
-    real = engine.store.lead
-    monkeypatch.setattr(engine.store, "lead", lambda: False)
+    await engine.write(lambda tx: tx.put_setting("leader", "wrk_another"))
+    await engine.write(lambda tx: tx.join("wrk_another", role="desk", host="afar", pid=1, lock_path="", now=START))
     await until(lambda: not engine.leading)
     await until(lambda: not before.is_alive())
     assert not looks(engine)
-    monkeypatch.setattr(engine.store, "lead", real)
+    await engine.write(lambda tx: tx.end_worker("wrk_another", "stopped", now=START))
     await until(lambda: engine.leading and looks(engine))
     assert engine._sources._thread is not before
 
 
-async def test_a_lead_that_went_with_its_connection_is_noticed(
-    migrated_postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_leader_that_was_declared_dead_lets_go_says_so_once_and_stands_by(
+    engines: Engines, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """On PostgreSQL the lock is the connection's, and another desk may have it then."""
-    engines = Engines(tmp_path, migrated_postgres_url, monkeypatch)
     first, second = engines(), engines()
-    for engine in (first, second):
-        await engine.start()
-    store = first.store
-    assert isinstance(store, PostgresStore)
-    assert store._leading is not None
-    before = store._leading
-    await asyncio.to_thread(rows, store, "SELECT pg_terminate_backend(?)", before.info.backend_pid)
-    await until(lambda: store._leading is not before)
-    await until(lambda: first.leading != second.leading)
-    await until(lambda: (looks(first), looks(second)) == (first.leading, second.leading))
-    await engines.close()
+    await first.start()
+    await second.start()
+    before = first.worker
+    await second.write(lambda tx: tx.end_worker(before, "dead", now=START) and tx.take_lead(second.worker))
+    await until(lambda: second.leading and looks(second))
+    await until(lambda: first.worker != before and not first.leading and not looks(first))
+    assert [r.getMessage().split()[0] for r in caplog.records].count("desk.lost_the_lead") == 1
+    assert await first.read(lambda tx: tx.leader()) == second.worker
+
+
+async def test_a_draining_leader_hands_its_lead_over_before_its_runs_have_ended(engines: Engines) -> None:
+    held = asyncio.Event()
+
+    async def wait() -> None:
+        await held.wait()
+
+    first = engines(settings={"drain": timedelta(seconds=60)}, functions={"wait": wait})
+    second = engines()
+    await first.start()
+    await second.start()
+    await asyncio.to_thread(
+        an_automation, first.store, now=first.clock.now(), runner="function", config={"name": "wait"}, name="slow",
+        state="active",
+    )
+    await first.fire(a_firing("aut_default_slow", trigger="call"))
+    await until(lambda: first.flight.in_the_air)
+    leaving = asyncio.create_task(first.stop())
+    await until(lambda: second.leading and looks(second))
+    assert not leaving.done()
+    held.set()
+    await leaving
+
+
+async def test_who_may_lead_is_decided_once_however_many_ask(store_url: str) -> None:
+    names = [f"wrk_{n}" for n in range(8)]
+    stores = [open_store(store_url, now=START) for _ in names]
+    store = stores[0]
+    for name in names:
+        store.write(lambda tx, name=name: tx.join(  # type: ignore[misc]  # bound per turn
+            name, role="desk", host="", pid=1, lock_path="", now=START))
+    asked = await asyncio.gather(*(
+        asyncio.to_thread(each.write, lambda tx, name=name: tx.take_lead(name))
+        for each, name in zip(stores, names, strict=True)
+    ))
+    assert sum(asked) == 1
+    winner = names[asked.index(True)]
+    assert store.read(lambda tx: tx.leader()) == winner
+    assert store.write(lambda tx: tx.take_lead(winner)), "it still leads"
+    store.write(lambda tx: tx.leave_lead("wrk_nobody"))
+    store.write(lambda tx: tx.end_worker(winner, "dead", now=START))
+    assert store.read(lambda tx: tx.leader()) is None
+    assert not store.write(lambda tx: tx.take_lead(winner)), "the dead do not come back"
+    other = next(name for name in names if name != winner)
+    assert store.write(lambda tx: tx.take_lead(other))
+    store.write(lambda tx: tx.leave_lead(other))
+    assert store.read(lambda tx: tx.leader()) is None
+    for each in stores:
+        each.close()
 
 
 @pytest.mark.parametrize("loop", ["_whats_due", "_beat"])

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nightporter.clock import DAY, HOUR, MINUTE, SECOND, Instant, Kick, ManualClock, instant, rfc3339
-from nightporter.errors import StoreUnwritable
+from nightporter.errors import LostLead, StoreUnwritable
 from nightporter.rules.schedule import next_due, parse
 from nightporter.rules.zones import TZDATA
 from nightporter.sources import clock as clock_module
@@ -743,3 +743,33 @@ def test_verdicts_of_the_clock_are_those_of_the_words() -> None:
     [missed] = plan(Armed("a/clock", "a", "", 1, slot, "", ""), schedule, Instant(slot + HOUR)).firings
     assert isinstance(missed, Settled)
     assert missed.verdict is Verdict.MISSED
+
+
+def test_one_who_was_succeeded_while_it_stood_still_moves_no_slot_and_ends_its_loop(
+    store: Store, clock: ManualClock
+) -> None:
+    brief = every(store, clock, "1m")
+    leads = True
+    loop = ClockSource(store, clock, Kick(), leads=lambda _: leads)
+    clock.advance(timedelta(minutes=1))
+    assert loop.tick()
+    leads = False
+    clock.advance(timedelta(minutes=1))
+    armed, told = armed_at(store), lines(store)
+    with pytest.raises(LostLead):
+        loop.tick()
+    loop.run()
+    assert loop.lost_the_lead
+    assert (armed_at(store), lines(store)) == (armed, told)
+    assert tick_all(ClockSource(store, clock, Kick())) == 1
+    assert len(lines(store)) == 2
+    assert rows(store, "SELECT count(*) FROM run WHERE automation_id = ?", brief) == [(1,)]
+
+
+def test_one_who_was_succeeded_puts_no_trigger_aside(store: Store, clock: ManualClock) -> None:
+    every(store, clock, "1m")
+    rows(store, "UPDATE trigger SET schedule = '[]'")
+    clock.advance(timedelta(minutes=1))
+    with pytest.raises(LostLead):
+        ClockSource(store, clock, Kick(), leads=lambda _: False).tick()
+    assert rows(store, "SELECT count(*) FROM quarantine") == [(0,)]

@@ -36,11 +36,11 @@ def leases(clock: ManualClock) -> Leases:
 
 
 def pass_time(clock: ManualClock, leases: Leases, **by: float) -> None:
-    """Time passes, and the sweeper's process lives through it."""
+    """Time passes, and the observer renews its own lease all along."""
     left = timedelta(**by)
     while left > timedelta(0):
         clock.advance(timedelta(seconds=1))
-        leases.awake()
+        leases.renewed()
         left -= timedelta(seconds=1)
 
 
@@ -96,22 +96,34 @@ def test_a_worker_that_was_frozen_is_taken_over_although_it_holds_its_lock(
         assert leases.dead([worker.row]) == ["wrk_a"]
 
 
-@pytest.mark.parametrize("said", ["by the poll", "by the sweep itself"])
-def test_after_a_pause_of_the_sweeper_itself_everybody_is_waited_for_again(
-    clock: ManualClock, leases: Leases, said: str
+def test_after_a_pause_of_the_observer_itself_everybody_is_waited_for_again(
+    clock: ManualClock, leases: Leases
 ) -> None:
     """A machine that slept, or was moved: the others on it stood still too."""
     worker = Worker()
     leases.dead([worker.row])
     pass_time(clock, leases, seconds=30)
     clock.advance(timedelta(hours=8))
-    if said == "by the poll":
-        leases.awake()
+    assert leases.dead([worker.row]) == [], "its own lease stands as well"
+    leases.renewed()
     assert leases.dead([worker.row]) == []
     pass_time(clock, leases, seconds=59)
     assert leases.dead([worker.row]) == []
     pass_time(clock, leases, seconds=1)
     assert leases.dead([worker.row]) == ["wrk_a"], "it did not come back from the pause"
+
+
+def test_nobody_dies_while_the_observer_cannot_renew_its_own_lease(clock: ManualClock, leases: Leases) -> None:
+    """A store that takes no write keeps everybody's lease where it is, although it can be read."""
+    worker = Worker()
+    for _ in range(600):
+        clock.advance(timedelta(seconds=1))
+        assert leases.dead([worker.row]) == []
+    leases.renewed()
+    assert leases.dead([worker.row]) == [], "the others have had no time to renew theirs"
+    worker.beat += 1
+    pass_time(clock, leases, seconds=59)
+    assert leases.dead([worker.row]) == []
 
 
 def test_a_sweep_that_takes_long_is_no_pause(clock: ManualClock, leases: Leases) -> None:

@@ -139,24 +139,6 @@ def test_a_look_that_wrote_nothing_loses_nothing_with_its_commit(ledger: Postgre
     assert ledger.write(lambda tx: tx.setting("schema_version")) == "1"
 
 
-def test_a_leader_whose_connection_was_cut_leads_no_longer_until_it_asks_again(ledger: PostgresStore) -> None:
-    assert ledger.lead()
-    hang_up(ledger)
-    assert not ledger.lead()
-    assert ledger.lead()
-
-
-def test_another_machine_leads_when_the_leaders_connection_is_cut(ledger: PostgresStore) -> None:
-    other = PostgresStore(ledger.url, now=NOW)
-    assert ledger.lead()
-    assert not other.lead()
-    hang_up(ledger)
-    assert other.lead()
-    assert not ledger.lead()
-    assert not ledger.lead()
-    other.close()
-
-
 def test_kicks_go_on_after_the_server_hung_up(ledger: PostgresStore) -> None:
     heard: set[str] = set()
     bell = threading.Condition()

@@ -171,16 +171,6 @@ def test_a_look_for_another_processs_commits_in_a_file_that_was_spoilt_says_so(
         ledger.changed_elsewhere()
 
 
-def test_one_of_two_leads_and_the_other_follows_when_it_leaves(store_url: str) -> None:
-    one, other = open_store(store_url, now=NOW), open_store(store_url, now=NOW)
-    assert one.lead()
-    assert one.lead(), "it still does"
-    assert not other.lead()
-    one.close()
-    assert other.lead()
-    other.close()
-
-
 # -- faults of the disk ---------------------------------------------------------------------------------------------
 
 
@@ -363,7 +353,6 @@ def test_a_ledger_in_memory_is_a_real_one() -> None:
         store.write(lambda tx: 1 // 0)
     store.write(lambda tx: tx.put_setting("a", "2"))
     assert store.read(lambda tx: tx.setting("a")) == "2"
-    assert store.lead()
     assert not store.changed_elsewhere()
     store.close()
 

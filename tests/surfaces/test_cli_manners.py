@@ -222,6 +222,10 @@ def test_a_second_desk_says_who_leads_and_a_stopping_one_what_it_waits_for(shell
     while "standing by" not in (line := second.stdout.readline()):
         assert line
     assert f"another desk leads ({first.pid} on " in line
+    said = shell("status").out
+    assert "1 standing by" in said
+    [leads] = [line for line in said.splitlines() if "leads" in line]
+    assert f"desk {first.pid} on" in leads
     for desk in (second, first):
         desk.send_signal(signal.SIGINT)
         out, _ = desk.communicate(timeout=20)

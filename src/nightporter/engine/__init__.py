@@ -79,7 +79,6 @@ class Engine:
         self._stop_listening: list[Callable[[], None]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._asides: set[asyncio.Task[None]] = set()
-        self._leading = False
         self._stopped = False
         self.store: Store = await aside(lambda: store_of(self.config, self.clock))
         self._files = DefinitionFiles(self.store, self.config, self.clock)
@@ -104,7 +103,7 @@ class Engine:
             self.config, self.store, self.clock, self.runners, self.destinations, host=self._host
         )
         self._kick = Kick()
-        self._sources = Sources(self.store, self.clock, self._kick)
+        self._sources = Sources(self.store, self.clock, self._kick, me=lambda: self.worker)
         await self._join()
         recovered = await aside(self._recover)
         if self.role in ("desk", "tick"):
@@ -118,7 +117,7 @@ class Engine:
         self._stop_listening.append(self.store.kicks.listen(self._rung))
         self._stop_listening.append(self.store.kicks.listen(self._rung_from_elsewhere, foreign=True))
         self._look()
-        if self._leading and self.role == "desk":
+        if self.leading and self.role == "desk":
             self._sources.start()
         loops: list[tuple[float, Callable[[], Awaitable[None]], str]] = [
             (POLL_SECONDS, self._poll, "poll"),
@@ -130,7 +129,7 @@ class Engine:
             if self.watch_files:
                 loops.append((WATCH_SECONDS, self._watch, "files"))
         self._tasks = [self._loop.create_task(every(*loop)) for loop in loops]
-        log.info("desk.started", role=self.role, worker=self.worker, leading=self._leading, store=self.store.dialect)
+        log.info("desk.started", role=self.role, worker=self.worker, leading=self.leading, store=self.store.dialect)
 
     async def _join(self) -> None:
         self.worker = f"wrk_{uuid4().hex[:16]}"
@@ -155,20 +154,13 @@ class Engine:
         self.courier.look()
 
     def _lead(self) -> None:
-        """Become the one whose sources run, if nobody is; answer what is due and load the definitions. Blocks. When it
-        raises, nothing was taken over, and the next second tries again."""
-        if not self.store.lead():
-            return
-        self._sources.answer()
-        if self.watch_files:
-            self._files.load()
-        self.store.write(self._note_evaluated)
-        self._leading = True
+        self._sources.take_over(self._files.load if self.watch_files else lambda: None)
 
     # -- stop -------------------------------------------------------------------------------------------------
 
     async def stop(self, *, drain: bool = True) -> None:
-        """Stop in order: sources, then runs (which get `config.drain` to end), then deliveries, then the store.
+        """Stop in order: sources, whose lead is handed over at once, then runs (which get `config.drain` to end), then
+        deliveries, then the store.
 
         It is done `config.drain` and a quarter of a minute later at the latest. What a store that is ill did not take
         by then is left to the next boot, which finds this worker's lock free. Once is enough.
@@ -182,7 +174,9 @@ class Engine:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if hasattr(self, "_sources"):
-            await aside(lambda: self._sources.stop(LAST_WORDS))
+            await aside(lambda: self._sources.close(LAST_WORDS))
+        if hasattr(self, "worker"):
+            await _within(LAST_WORDS, self._hand_over(), "hand over the lead")
         if hasattr(self, "flight"):
             beating = self._loop.create_task(self._beat_on())
             await self.flight.drain(self.config.drain.total_seconds() if drain else 0, grace=GRACE)
@@ -195,6 +189,9 @@ class Engine:
         await self._web.close()
         await _within(LAST_WORDS, aside(self.store.close), "close the store")
         log.info("desk.stopped")
+
+    async def _hand_over(self) -> None:
+        await durable(self.store, lambda tx: tx.leave_lead(self.worker))
 
     async def _leave(self) -> None:
         await durable(self.store, lambda tx: tx.end_worker(self.worker, "stopped", now=self.clock.now()))
@@ -210,7 +207,7 @@ class Engine:
 
     async def one_pass(self) -> None:
         """Answer what is due, run and deliver it, and return when nothing is left to do just now."""
-        if self._leading:
+        if self.leading:
             await aside(self._sources.answer)
         while True:
             self.flight.look()
@@ -241,7 +238,7 @@ class Engine:
     @property
     def leading(self) -> bool:
         """Whether this process runs the sources."""
-        return self._leading
+        return hasattr(self, "_sources") and self._sources.leading
 
     # -- kicks and loops ----------------------------------------------------------------------------------------
 
@@ -263,68 +260,73 @@ class Engine:
         task.add_done_callback(self._asides.discard)
 
     async def _poll(self) -> None:
-        """Each second, look whether a kick was lost: what other processes wrote, what has come due, and who leads."""
-        self._sweeper.leases.awake()
-        changed, due, sending, leads = await aside(self._whats_due)
+        """Each second, look whether a kick was lost: what other processes wrote, what has come due, who died and who
+        leads."""
+        changed, due, sending, leader = await aside(self._whats_due)
         if changed or due:
             self.flight.look()
         if changed or sending:
             self.courier.look()
         if changed:
             self._kick.ring()
-        if leads and not self._leading:
-            log.warning("desk.leads_now", worker=self.worker)
-            await aside(self._lead)
-            if self._leading:
-                self._sources.start()
-        elif self._leading and not leads:
-            log.error("desk.lost_the_lead", worker=self.worker)
-            self._leading = False
-            await aside(lambda: self._sources.stop(LAST_WORDS))
-        elif leads:
+        if self.leading and leader != self.worker:
+            await aside(lambda: self._sources.step_down(LAST_WORDS))
+        elif self.leading:
             self._sources.look()
+        elif self.role == "desk" and leader in (None, self.worker):
+            await aside(self._lead)
+            if self.leading:
+                log.warning("desk.leads_now", worker=self.worker)
+                self._sources.start()
 
-    def _whats_due(self) -> tuple[bool, bool, bool, bool]:
+    def _whats_due(self) -> tuple[bool, bool, bool, str | None]:
         now = self.clock.now()
         changed = self.store.changed_elsewhere()
         if changed:
             self.flight.cancel_asked()
-        run, delivery = self.store.read(lambda tx: (tx.next_timed(), tx.next_try()))
-        return (
-            changed, run is not None and run <= now, delivery is not None and delivery <= now,
-            self.role == "desk" and self.store.lead(),
+        run, delivery, leader, workers = self.store.read(
+            lambda tx: (tx.next_timed(), tx.next_try(), tx.leader(), tx.workers())
         )
+        # Every second and not with each sweep: what a dead worker held, and its lead, wait for nothing else.
+        if self._sweeper.somebody_died(self.worker, workers) and self._beats():
+            self._recover()
+            leader = self.store.read(lambda tx: tx.leader())
+        return changed, run is not None and run <= now, delivery is not None and delivery <= now, leader
 
     async def _watch(self) -> None:
         """Follow the definition files."""
-        if self._leading:
+        if self.leading:
             await aside(self._files.tick)
 
     async def _renew(self) -> None:
-        if not await durable(self.store, self._beat):
+        if await durable(self.store, self._beat):
+            self._sweeper.leases.renewed()
+        else:
             await self._rejoin()
 
     async def _beat_on(self) -> None:
         """Renew the lease for as long as a drain takes, so that nobody takes the runs it waits for."""
         with contextlib.suppress(StoreError):  # an ill store: nobody else can read there that we stand still
-            while await durable(self.store, self._beat):
+            while await durable(self.store, lambda tx: tx.beat(self.worker)):
                 await asyncio.sleep(self.config.beat.total_seconds())
 
     def _beat(self, tx: Tx) -> bool:
-        if self._leading:
-            self._note_evaluated(tx)
-        return tx.beat(self.worker)
+        alive = tx.beat(self.worker)
+        if alive and self.leading:
+            self._sources.note(tx)
+        return alive
 
-    def _note_evaluated(self, tx: Tx) -> None:
-        now = self.clock.now()
-        if self._sources.evaluated_at is not None:
-            tx.put_setting("due_evaluated_at", str(self._sources.evaluated_at))
-            if now > (tx.setting_instant("clock_high_water") or 0):
-                tx.put_setting("clock_high_water", str(now))
+    def _beats(self) -> bool:
+        """Renew our own lease: one who cannot has no business declaring others dead."""
+        alive = self.store.write(self._beat)
+        if alive:
+            self._sweeper.leases.renewed()
+        return alive
 
     async def _rejoin(self) -> None:
         """Somebody declared this worker dead, after it stood still for too long: nothing it holds is its own."""
         log.error("desk.was_declared_dead", worker=self.worker)
+        await aside(lambda: self._sources.step_down(LAST_WORDS))
         await self.flight.drain(0)
         await self.courier.drain(0)
         self._lock.let_go(remove=True)
@@ -333,10 +335,8 @@ class Engine:
         self._look()
 
     def _sweep(self) -> None:
-        # Its own lease first: a sweeper that cannot renew has no business declaring others dead.
-        if not self.store.write(self._beat):
-            return
-        self._sweeper.sweep(self.worker, self.flight, self.courier)
+        if self._beats():
+            self._sweeper.sweep(self.worker, self.flight, self.courier)
 
     async def _prune(self) -> None:
         """Beside the sweep: there may be much to delete, and who died is not to wait for it."""

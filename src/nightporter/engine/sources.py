@@ -1,13 +1,20 @@
-"""The sources, while this process leads: what is due is answered, then the clock's loop goes on by itself."""
+"""The lead, and the sources while this process has it: what is due is answered, then the clock's loop goes on by
+itself.
+
+The lead is a row that names a worker, and goes with it: it is free when that worker has left or was declared dead, by
+its free lock or its lease. It only spares work. That each slot has one answer is the compare-and-set's doing.
+"""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from nightporter import logs
 from nightporter.clock import Clock, Instant, Kick
+from nightporter.errors import LostLead
 from nightporter.sources.clock import ClockSource
-from nightporter.store import Store
+from nightporter.store import Store, Tx
 
 log = logs.get(__name__)
 
@@ -15,12 +22,20 @@ log = logs.get(__name__)
 class Sources:
     """Started, watched and stopped by the engine, as often as the lead comes and goes."""
 
-    def __init__(self, store: Store, clock: Clock, kick: Kick) -> None:
+    def __init__(self, store: Store, clock: Clock, kick: Kick, *, me: Callable[[], str]) -> None:
+        """`me`: the name under which this process has joined; one that was declared dead joins under another."""
         self._store = store
         self._clock = clock
         self._kick = kick
+        self._me = me
+        self._closed = False
         self._thread: threading.Thread | None = None
-        self._source = ClockSource(store, clock, kick)
+        self._source = self._new_source()
+        self.leading = False
+        """Whether this process runs the sources."""
+
+    def _new_source(self) -> ClockSource:
+        return ClockSource(self._store, self._clock, self._kick, leads=lambda tx: tx.leader() == self._me())
 
     @property
     def evaluated_at(self) -> Instant | None:
@@ -32,8 +47,52 @@ class Sources:
         """Slots that were answered without a run because they were missed."""
         return self._source.not_run
 
+    # -- the lead ---------------------------------------------------------------------------------------------
+
+    def take_over(self, load: Callable[[], None]) -> None:
+        """Become the one whose sources run, if nobody is: answer what is due, then `load`. Blocks. When it raises,
+        nothing was taken over, and the next second this process or another tries again."""
+        me = self._me()
+        if not self._store.write(lambda tx: tx.take_lead(me)):
+            return
+        ours = False
+        try:
+            self.answer()
+            load()
+            self._store.write(self.note)
+            ours = me == self._me() and not self._closed
+        except LostLead:
+            log.warning("desk.lead_went_on", worker=me)  # it took so long that somebody else had to
+        finally:
+            if not ours:
+                self._store.write(lambda tx: tx.leave_lead(me))
+        self.leading = ours
+
+    def step_down(self, seconds: float) -> None:
+        """End the sources of one who leads no more. Blocks for `seconds` at most."""
+        if self.leading:
+            self.leading = False
+            log.error("desk.lost_the_lead", worker=self._me())
+            self.stop(seconds)
+
+    def close(self, seconds: float) -> None:
+        """End the sources for good, so that nobody takes the lead here any more. Blocks for `seconds` at most."""
+        self._closed = True
+        self.leading = False
+        self.stop(seconds)
+
+    def note(self, tx: Tx) -> None:
+        """Write down that the leading desk looked at what is due, and the latest wall clock it has seen."""
+        if self.evaluated_at is not None:
+            now = self._clock.now()
+            tx.put_setting("due_evaluated_at", str(self.evaluated_at))
+            if now > (tx.setting_instant("clock_high_water") or 0):
+                tx.put_setting("clock_high_water", str(now))
+
+    # -- the clock's loop -------------------------------------------------------------------------------------
+
     def answer(self) -> None:
-        """Answer everything that is due. Blocks; raises StoreError."""
+        """Answer everything that is due. Blocks; raises StoreError, LostLead."""
         if moved := self._source.rezone():
             log.warning("clock.zones_changed", slots=moved)
         while self._source.tick():
@@ -46,7 +105,7 @@ class Sources:
 
     def look(self) -> None:
         """Start the loop again where it should run and does not."""
-        if self._thread is not None and not self._thread.is_alive():
+        if self._thread is not None and not self._thread.is_alive() and not self._source.lost_the_lead:
             log.error("clock.died")
             self.start()
 
@@ -59,4 +118,4 @@ class Sources:
         thread.join(seconds)
         if thread.is_alive():  # in a write: its compare-and-set decides, whoever else answers the slot
             log.warning("clock.still_writing")
-        self._source = ClockSource(self._store, self._clock, self._kick)
+        self._source = self._new_source()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from nightporter import logs
 from nightporter.clock import Clock
@@ -12,6 +12,7 @@ from nightporter.dispatch import Definitions, Flight, Runners
 from nightporter.errors import StoreError, StoreRefused
 from nightporter.operations import upkeep
 from nightporter.store import Store, Tx
+from nightporter.store.sql_port import Row
 from nightporter.sweep import Leases, Recovered, name_what_nobody_runs, prune, take_from_dead, tidy
 from nightporter.words import derived_id
 
@@ -32,6 +33,10 @@ class Sweeper:
         self._host = host
         self._known = Definitions()
         self.leases = Leases(clock, host=host, lease=config.lease)
+
+    def somebody_died(self, me: str, workers: Sequence[Row]) -> bool:
+        """Whether one of `Tx.workers()` beside `me` is dead. To be asked every second or so."""
+        return any(worker != me for worker in self.leases.dead(workers))
 
     def recover(self, me: str) -> Recovered:
         """Take back what dead workers held. Those of this machine are known by their free locks: nobody waits for a

@@ -75,6 +75,8 @@ class Status:
     workers: tuple[WorkerLine, ...]
     due_evaluated_at: Instant | None
     due_evaluated_ago: float | None
+    leader: str | None
+    """The worker that answers what is due; None: nobody does just now."""
     standby: int
     """Desks beside the one that leads."""
     automations: dict[str, int]
@@ -118,8 +120,8 @@ def status(tx: Tx, now: Instant, *, host: str = "") -> Status:
     return Status(
         at=now, healthy=desk_looks(tx, workers, now) and stopped is None, stopped=stopped, workers=workers,
         due_evaluated_at=evaluated, due_evaluated_ago=None if evaluated is None else seconds(now - evaluated),
-        standby=max(desks - 1, 0), automations=tx.read_automation_states(), armed=armed, next_fire_at=next_fire_at,
-        queued=sum(each.runs for each in waiting), waiting=waiting, running=running,
+        leader=tx.leader(), standby=max(desks - 1, 0), automations=tx.read_automation_states(), armed=armed,
+        next_fire_at=next_fire_at, queued=sum(each.runs for each in waiting), waiting=waiting, running=running,
         longest_running=None if oldest_attempt is None else seconds(now - oldest_attempt), held=aside.get("held", 0),
         lost=aside.get("lost", 0), review=aside.get("review", 0), deliveries_pending=pending, next_try_at=next_try_at,
         deliveries_sending=sending, deliveries_failed=failed, dead_letters=tx.read_dead_count(),

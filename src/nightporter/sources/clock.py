@@ -20,7 +20,7 @@ from typing import TypeVar
 from nightporter import logs
 from nightporter.admission import admit
 from nightporter.clock import SECOND, Clock, Instant, Kick, rfc3339
-from nightporter.errors import StoreError, StoreRefused
+from nightporter.errors import LostLead, StoreError, StoreRefused
 from nightporter.rules.schedule import count_between, next_due, same_occurrence, slots_between
 from nightporter.rules.zones import TZDATA
 from nightporter.store import Store, Tx
@@ -158,11 +158,17 @@ P = TypeVar("P", Plan, Move)
 class ClockSource:
     """The loop. `tick` is what tests call; `run` is what the engine's thread does."""
 
-    def __init__(self, store: Store, clock: Clock, kick: Kick) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, kick: Kick, *, leads: Callable[[Tx], bool] = lambda _: True
+    ) -> None:
+        """`leads` is asked in each transaction that moves slots: who stood still may have been succeeded meanwhile."""
         self._store = store
         self._clock = clock
         self._kick = kick
+        self._leads = leads
         self._closing = False
+        self.lost_the_lead = False
+        """The loop ended because another process leads."""
         self.evaluated_at: Instant | None = None
         """When the due set was last evaluated, whole."""
         self.not_run = 0
@@ -214,17 +220,22 @@ class ClockSource:
         if not plans:
             return []
         try:
-            return [self._store.write(lambda tx: work(tx, plans))]
+            return [self._store.write(lambda tx: self._leading(tx, lambda tx: work(tx, plans)))]
         except Exception as error:
-            if isinstance(error, StoreError) and not isinstance(error, StoreRefused):
-                raise  # the store is ill, and no trigger is to blame
+            if isinstance(error, LostLead) or (isinstance(error, StoreError) and not isinstance(error, StoreRefused)):
+                raise  # the store is ill or ours no more, and no trigger is to blame
             if len(plans) == 1:
                 self._quarantine(plans[0].armed, error, now)
                 return []
             return [result for one in plans for result in self._written([one], work, now)]
 
+    def _leading(self, tx: Tx, work: Callable[[Tx], R]) -> R:
+        if not self._leads(tx):
+            raise LostLead("another process answers what is due", next="it is told when this one leads again")
+        return work(tx)
+
     def run(self) -> None:
-        """Until `close`: answer what is due, then sleep until the next slot, a kick, or a minute.
+        """Until `close`, or until another leads: answer what is due, then sleep until the next slot, a kick, a minute.
 
         What is due next is read before the sleep, so that nothing stands between waking and answering it. Whoever
         was edited meanwhile is no longer where it was read, and is left to the next look.
@@ -238,6 +249,9 @@ class ClockSource:
                 self._clock.wait(until, self._kick)
                 now = self._clock.now()
                 self._answer([armed for armed in ahead if armed.next_fire_at <= now], now)
+            except LostLead:
+                self.lost_the_lead = True
+                return
             except StoreError as error:
                 log.error("clock.store_failed", error=str(error))
                 self._pause()
@@ -275,5 +289,5 @@ class ClockSource:
                 tx.quarantine_trigger(armed.trigger_id, str(error), now=now)
             return still
 
-        if self._store.write(put_aside):
+        if self._store.write(lambda tx: self._leading(tx, put_aside)):
             log.error("clock.unreadable_trigger", trigger=armed.trigger_id, error=str(error))

@@ -32,10 +32,6 @@ class Store(Protocol):
     def changed_elsewhere(self) -> bool:
         """Whether another process may have committed since the last call."""
 
-    def lead(self) -> bool:
-        """Try to be the one process whose sources run, or see that we still are. Only an optimisation: whoever moves a
-        slot on by compare-and-set is the one that answers it."""
-
     def backup(self, to: Path) -> None:
         """A consistent copy in one file, where the database is ours to copy."""
 

@@ -34,7 +34,6 @@ log = logs.get(__name__)
 CHANNEL = "nightporter"
 _OPTIONS = "-c synchronous_commit=on -c idle_in_transaction_session_timeout=60000 -c timezone=UTC -c jit=off"
 _MIGRATION_LOCK = 7_110_462_209_113_001
-_LEADER_LOCK = 7_110_462_209_113_002
 
 
 class PostgresSql:
@@ -268,7 +267,6 @@ class PostgresStore:
     def __init__(self, url: str, *, now: int, patience: float = 60.0) -> None:
         """Connect and migrate. Raises StoreError and its kind. `patience`: seconds to wait for a lost server."""
         self.url = url
-        self._leading: psycopg.Connection[Row] | None = None
         try:
             with _connect(url) as connection:
                 _migrate_postgres(connection)
@@ -307,23 +305,6 @@ class PostgresStore:
         """PostgreSQL rings by NOTIFY; there is nothing cheaper to ask than the tables themselves."""
         return True
 
-    def lead(self) -> bool:
-        """Try to be the one whose sources run, or see that we still are: a lock that the server drops with us."""
-        try:
-            if self._leading is not None:
-                self._leading.execute("SELECT 1")
-                return True
-            connection = _connect(self.url)
-            row = connection.execute("SELECT pg_try_advisory_lock(%s)", (_LEADER_LOCK,)).fetchone()
-            if row is not None and row[0]:
-                self._leading = connection
-                return True
-            connection.close()
-        except psycopg.Error as error:
-            log.warning("store.lead_failed", error=str(error).strip())
-            self._leading = None
-        return False
-
     def backup(self, to: Path) -> None:
         raise BadInput(
             "this store is a PostgreSQL database", why="its backups are the server's business",
@@ -334,10 +315,6 @@ class PostgresStore:
         self.writer.close()
         self.kicks.close()
         self._pool.close()
-        if self._leading is not None:
-            with contextlib.suppress(psycopg.Error):  # the server lets go by itself, only a little later
-                self._leading.execute("SELECT pg_advisory_unlock(%s)", (_LEADER_LOCK,))
-            self._leading.close()
 
 
 @contextlib.contextmanager

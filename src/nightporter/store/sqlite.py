@@ -14,9 +14,7 @@ from typing import Any, TypeVar
 import apsw
 import apsw.ext
 
-from nightporter.errors import StoreUnwritable
 from nightporter.store.kicks import DatagramKicks, Kicks
-from nightporter.store.locks import FileLock
 from nightporter.store.named import Query, queries
 from nightporter.store.sql_port import Row
 from nightporter.store.sqlite_file import connect, copy_to, migrate_file, prepare, refuse_strangers, translate
@@ -184,7 +182,6 @@ class SqliteStore:
             if isinstance(error, apsw.Error):
                 raise translate(error) from error
             raise
-        self._leader = FileLock(Path(f"{self.path}.leader"))
         self._readers: list[apsw.Connection] = []
         self._readers_lock = threading.Lock()
         self._held_since = 0.0
@@ -232,15 +229,6 @@ class SqliteStore:
         self._data_version = (connection, after)
         return before != after
 
-    def lead(self) -> bool:
-        """Try to be the one whose sources run, or see that we still are: a file lock beside the store."""
-        if self._memory:
-            return True
-        try:
-            return self._leader.take()
-        except OSError as error:
-            raise StoreUnwritable(f"{self._leader.path} cannot be opened", why=error.strerror or str(error)) from error
-
     def backup(self, to: Path) -> None:
         """A consistent copy of the store in one file."""
         try:
@@ -252,7 +240,6 @@ class SqliteStore:
     def close(self) -> None:
         self.writer.close()
         self.kicks.close()
-        self._leader.let_go()
         if self._memory:
             self._shared.close()
         for connection in self._readers:

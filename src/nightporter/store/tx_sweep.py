@@ -69,6 +69,18 @@ class SweepTx(TxBase):
         """`(id, role, host, pid, beat, lock path, started at)` of those not ended."""
         return self.sql.all("workers_alive")
 
+    def leader(self) -> str | None:
+        """The worker whose sources run; None: the lead is free."""
+        row = self.sql.one("leader")
+        return None if row is None else row[0]
+
+    def take_lead(self, worker: str) -> bool:
+        """Whether the lead is this worker's now. It goes with the worker: whoever is declared dead has lost it."""
+        return self.sql.run("lead_take", worker=worker) > 0
+
+    def leave_lead(self, worker: str) -> None:
+        self.sql.run("lead_leave", worker=worker)
+
     def workers_owing(self) -> list[str]:
         """Workers that are ended, or were never heard of, and still hold a run or a delivery."""
         return [r[0] for r in self.sql.all("workers_owing")]

@@ -27,6 +27,21 @@ UPDATE worker SET ended_at = :now, ended_how = :how WHERE id = :id AND ended_at 
 -- name: workers_alive
 SELECT id, role, host, pid, beat, lock_path, started_at FROM worker WHERE ended_at IS NULL ORDER BY id;
 
+-- name: leader
+-- Whose lead it is. That of a worker that has ended is nobody's.
+SELECT w.id FROM setting s JOIN worker w ON w.id = s.value AND w.ended_at IS NULL WHERE s.key = 'leader';
+
+-- name: lead_take
+-- For a worker that has not ended, and only what is free or its own already.
+INSERT INTO setting (key, value)
+SELECT 'leader', w.id FROM worker w WHERE w.id = :worker AND w.ended_at IS NULL
+ON CONFLICT (key) DO UPDATE SET value = excluded.value
+WHERE setting.value = excluded.value
+   OR NOT EXISTS (SELECT 1 FROM worker h WHERE h.id = setting.value AND h.ended_at IS NULL);
+
+-- name: lead_leave
+DELETE FROM setting WHERE key = 'leader' AND value = :worker;
+
 -- name: workers_owing
 -- Ended workers that still hold something: a sweeper died between declaring them dead and taking it back.
 SELECT DISTINCT run.worker FROM run WHERE run.state = 'running'

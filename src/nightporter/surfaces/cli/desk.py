@@ -129,9 +129,9 @@ async def _until_told(engine: Engine, out: Out) -> None:
     await engine.start()
     try:
         if engine.role == "desk" and not engine.leading:
-            others = await engine.read(lambda tx: worker_lines(tx, socket.gethostname()))
-            who = ", ".join(f"{w.pid} on {w.host}" for w in others if w.role == "desk" and w.id != engine.worker)
-            _tell(out, f"standing by: another desk leads ({who or 'elsewhere'}); this one runs and delivers beside it")
+            leader, all_there = await engine.read(lambda tx: (tx.leader(), worker_lines(tx, socket.gethostname())))
+            who = next((f"{w.pid} on {w.host}" for w in all_there if w.id == leader), "it has just left")
+            _tell(out, f"standing by: another desk leads ({who}); this one runs and delivers beside it")
         await told.wait()
         waits = engine.flight.in_the_air + engine.courier.in_the_air
         _tell(out, f"stopping: {waits} run(s) and deliveries under way have {engine.config.drain.total_seconds():g} s; "

@@ -46,7 +46,8 @@ def _show(place: Place, s: Status) -> None:
     next_fire = "" if s.next_fire_at is None else f", next {spoken(s.next_fire_at, zone)}"
     seen = "" if s.due_evaluated_ago is None else f"{lasting(round(s.due_evaluated_ago * 1e6))} ago"
     place.out.facts([
-        ("processes", "\n".join(f"{w.role} {w.pid} on {w.host}{_LIVES[w.alive]}" for w in s.workers)),
+        ("processes", "\n".join(f"{w.role} {w.pid} on {w.host}{', leads' * (w.id == s.leader)}{_LIVES[w.alive]}"
+                                for w in s.workers)),
         ("due looked at", seen or "never"),
         ("automations", ", ".join(f"{n} {state}" for state, n in s.automations.items()) or "none"),
         ("triggers armed", f"{s.armed}{next_fire}"),
