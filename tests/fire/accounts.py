@@ -1,4 +1,5 @@
-"""Accounts: the ledger compared with the books of those outside. Each finding is a sentence; none is how it should be.
+"""Accounts: the ledger compared with the books of those outside. Each finding is a sentence that begins with the name
+of the account that found it; none is how it should be.
 
 Written against the schema and not through the engine's own reading functions: what checks must not share its blind
 spots. `audited` asks the program's own audit as well.
@@ -24,12 +25,19 @@ LEGAL = {
     ("running", "review"), ("running", "lost"), ("lost", "queued"), ("lost", "review"), ("lost", "failed"),
 }
 ENDED = {"succeeded", "failed", "timed_out", "cancelled", "skipped"}
+PERIODS = {("every", "1s"): 1, ("every", "2s"): 2, ("cron", "* * * * * *"): 1}
+"""Seconds between the slots of schedules that these accounts can count; those of cron stand on full seconds."""
+REPORTING = {"once", "again", "flaky", "newest", "family", "stubborn", "child"}
+"""Automations whose programs write down that they start."""
+ONCE = {"once", "child"}
+"""Of those, the ones that may not be repeated unasked."""
 
 
 def findings(house: House, *, alive: bool = False) -> list[str]:
     """All that does not add up, once nothing goes on any more. `alive`: desks are still there, idle."""
-    accounts = [audited, slots, runs, starts, effects, deliveries, arrivals, *([] if alive else [remains])]
-    return [finding for account in accounts for finding in account(house)]
+    accounts = [slots, runs, books, starts, effects, work, deliveries, arrivals, *([] if alive else [remains])]
+    found = [f"{account.__name__}: {finding}" for account in accounts for finding in account(house)]
+    return audited(house) + found + ([] if alive else untouched(house))
 
 
 def audited(house: House) -> list[str]:
@@ -37,7 +45,15 @@ def audited(house: House) -> list[str]:
     now = SystemClock().now()
     with contextlib.closing(open_store(house.store, now=now)) as store:
         report = store.read(lambda tx: audit(tx, now=SystemClock().now()))
-    return [f"{check.id} {check.title}: {example}" for check in report.findings for example in check.examples]
+    return [f"audit {check.id}: {check.title}: {example}" for check in report.findings for example in check.examples]
+
+
+def untouched(house: House) -> list[str]:
+    """An audit, and another one, change no row."""
+    before = house.ledger.dump()
+    audited(house)
+    after = house.ledger.dump()
+    return [f"audit: it changed rows of {table}" for table in before if before[table] != after[table]]
 
 
 def slots(house: House) -> Iterable[str]:
@@ -54,15 +70,16 @@ def slots(house: House) -> Iterable[str]:
         "SELECT trigger_id, schedule, valid_from, valid_to FROM trigger_version"
     ):
         kind, expression, _, anchor = json.loads(schedule)
-        if (kind, expression) not in (("every", "1s"), ("cron", "* * * * * *")):
+        if (kind, expression) not in PERIODS:
             yield f"{trigger} has a schedule these accounts cannot count: {schedule}"
             continue
         if valid_to is None:
             yield f"{trigger} is still in force"
             continue
-        phase = anchor % SECOND if kind == "every" else 0
-        first = valid_from + 1 + (phase - valid_from - 1) % SECOND
-        owed.setdefault(trigger, set()).update(range(first, valid_to + 1, SECOND))
+        period = PERIODS[kind, expression] * SECOND
+        phase = anchor % period if kind == "every" else 0
+        first = valid_from + 1 + (phase - valid_from - 1) % period
+        owed.setdefault(trigger, set()).update(range(first, valid_to + 1, period))
     for trigger in owed.keys() | answered.keys():
         lines, due = answered.get(trigger, Counter()), owed.get(trigger, set())
         for slot in sorted(due - lines.keys()):
@@ -112,9 +129,35 @@ def runs(house: House) -> Iterable[str]:
         yield f"there is a log of {run}, which is no run"
 
 
+def books(house: House) -> Iterable[str]:
+    """Every line is one of those by verdict, every admitted one is a run, and every run is in a state; those that have
+    ended are what the months add up to."""
+    ledger = house.ledger
+    lines = dict(ledger.rows("SELECT verdict, count(*) FROM firing GROUP BY verdict"))
+    states = dict(ledger.rows("SELECT state, count(*) FROM run GROUP BY state"))
+    if lines.get("admitted", 0) != sum(states.values()):
+        yield f"{lines.get('admitted', 0)} lines were admitted, and there are {sum(states.values())} runs"
+    if unanswered := ledger.count("firing WHERE verdict NOT IN ('admitted', 'repeated') AND run_id IS NOT NULL"):
+        yield f"{unanswered} lines that admitted nothing name a run"
+    [months] = ledger.rows("SELECT coalesce(sum(runs), 0), coalesce(sum(succeeded), 0), coalesce(sum(quiet), 0), "
+                           "coalesce(sum(failed), 0), coalesce(sum(cancelled), 0) FROM rollup_month")
+    counted = (sum(states.get(state, 0) for state in ENDED), states.get("succeeded", 0), states.get("skipped", 0),
+               states.get("failed", 0) + states.get("timed_out", 0), states.get("cancelled", 0))
+    if tuple(map(int, months)) != counted:
+        yield f"the months count {months} runs, succeeded, quiet, failed, cancelled; the ledger has {counted}"
+
+
 def starts(house: House) -> Iterable[str]:
-    """What may not be repeated was started once, and each start that was seen is an attempt of a run."""
-    seen = Counter(tuple(line.split()) for line in house.lines("starts"))
+    """What may not be repeated was started once, each start that was seen is an attempt of a run, and no attempt still
+    acts after a later one began."""
+    lines = [tuple(line.split()) for line in house.lines("starts")]
+    latest: dict[str, int] = {}
+    for run, attempt, *acted in lines:
+        if int(attempt) < latest.get(run, 0):
+            yield f"attempt {attempt} of {run} {'acted' if acted else 'began'} after attempt {latest[run]} had begun"
+        latest[run] = max(latest.get(run, 0), int(attempt))
+    seen = Counter((run, attempt) for run, attempt, *acted in lines if not acted)
+    claims = Counter(house.ledger.rows("SELECT run_id, attempt FROM transition WHERE to_state = 'running'"))
     state = {
         run: (name, state, attempt) for run, name, state, attempt in house.ledger.rows(
             "SELECT run.id, a.name, run.state, run.attempt FROM run JOIN automation a ON a.id = run.automation_id"
@@ -128,22 +171,22 @@ def starts(house: House) -> Iterable[str]:
         by_run[run] += n
         if run not in state:
             yield f"{run} was started, and is not in the ledger"
-        elif n > 1:
-            yield f"attempt {attempt} of {run} was started {n} times"
-        elif state[run][0] in ("once", "flaky") and (run, int(attempt)) in repeated:
+        elif n > claims[run, int(attempt)]:
+            yield f"attempt {attempt} of {run} was started {n} times and claimed {claims[run, int(attempt)]} times"
+        elif state[run][0] in {*ONCE, "flaky"} and (run, int(attempt)) in repeated:
             yield f"attempt {attempt} of {run} was started and cut short, and it was repeated unasked"
         elif int(attempt) > state[run][2]:
             yield f"attempt {attempt} of {run} was started, and the ledger knows {state[run][2]}"
     for run, (name, state_, _) in state.items():
-        if name == "once" and by_run[run] > 1:
+        if name in ONCE and by_run[run] > 1:
             yield f"{run} may not be repeated, and was started {by_run[run]} times"
-        if name in ("once", "again", "flaky", "newest") and state_ == "succeeded" and not by_run[run]:
+        if name in REPORTING and state_ == "succeeded" and not by_run[run]:
             yield f"{run} succeeded without having been started"
 
 
 def effects(house: House) -> Iterable[str]:
     """Each effect happened once at most, none without its intent, and what is written as done happened."""
-    happened = house.world.effects()
+    happened = house.outside.effects()
     written = {
         f"{run}:{key}": state for run, key, state in
         house.ledger.rows("SELECT run_id, key, state FROM effect WHERE name <> 'started'")
@@ -151,7 +194,7 @@ def effects(house: House) -> Iterable[str]:
     for key, times in happened.items():
         if len(times) > 1:
             yield f"effect {key} happened {len(times)} times"
-        if key not in written:
+        if key not in written and not key.endswith(":bare"):
             yield f"effect {key} happened without an intent"
     for key, state in written.items():
         if state == "done" and key not in happened:
@@ -162,11 +205,31 @@ def effects(house: House) -> Iterable[str]:
         "AND (SELECT count(*) FROM effect e WHERE e.run_id = run.id AND e.state = 'done' AND e.name <> 'started') <> 2"
     ):
         yield f"{run} succeeded without both of its effects"
+    for (run,) in house.ledger.rows("SELECT run.id FROM run JOIN automation a ON a.id = run.automation_id "
+                                    "WHERE a.name = 'bare' AND run.state = 'succeeded'"):
+        if f"{run}:bare" not in happened:
+            yield f"{run} succeeded and did nothing"
+
+
+def work(house: House) -> Iterable[str]:
+    """Who asked others to work is a run, and asked once where that may not be repeated unasked."""
+    asked = house.outside.work()
+    known = {run: (name, state) for run, name, state in house.ledger.rows(
+        "SELECT run.id, a.name, run.state FROM run JOIN automation a ON a.id = run.automation_id "
+        "WHERE a.name IN ('asks', 'asks-again')")}
+    for run, times in asked.items():
+        if run not in known:
+            yield f"{run} asked for work, and is not in the ledger"
+        elif known[run][0] == "asks" and times > 1:
+            yield f"{run} may not be repeated, and asked {times} times"
+    for run, (_, state) in known.items():
+        if state == "succeeded" and not asked[run]:
+            yield f"{run} succeeded and did not ask"
 
 
 def deliveries(house: House) -> Iterable[str]:
     """What is written as delivered arrived; what arrived twice was the same both times; nothing came from nowhere."""
-    received = house.world.deliveries()
+    received = house.outside.deliveries()
     known: set[str] = set()
     for run, kind, state, event, evidence, said in house.ledger.rows(
         "SELECT d.run_id, d.kind, d.state, d.event_id, d.evidence, coalesce(o.text, r.error) FROM delivery d "

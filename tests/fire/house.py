@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fire.recorder import SECRET, World
+from nightporter.clock import SystemClock
 
 T = TypeVar("T")
 
@@ -27,14 +28,26 @@ QUICK = {"beat": 0.2, "lease": 1.0, "sweep": 0.4, "drain": 5.0}
 """Settings of a desk that notices within a second what takes a minute by default."""
 
 
-def until(fact: Callable[[], T], what: str, within: float = PATIENCE) -> T:
+def until(fact: Callable[[], T], what: str | Callable[[], str], within: float = PATIENCE) -> T:
     """What `fact` gives as soon as it gives something. Fails naming `what`."""
     limit = time.monotonic() + within
     while not (found := fact()):
         if time.monotonic() > limit:
-            raise AssertionError(f"not within {within:g} s: {what}")
+            raise AssertionError(f"not within {within:g} s: {what() if callable(what) else what}")
         time.sleep(0.01)
     return found
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What a desk held just before it was killed: what must not grow with the number of kills."""
+
+    kill: int
+    files: int
+    threads: int
+    zombies: int
+    log: int
+    """Bytes of the write-ahead log of its SQLite file."""
 
 
 class Ledger:
@@ -99,6 +112,14 @@ class Desk:
 
     def __init__(self, order: dict[str, Any], log: Path) -> None:
         self._started = time.monotonic()
+        self.began = SystemClock().now()
+        """When its process was started."""
+        self.ready_at: int | None = None
+        """When it was ready, by its own account."""
+        self.ended = 0
+        """When its process had ended."""
+        self.alone = True
+        """No other desk was at work on its store."""
         self._log = log
         environment = {name: value for name, value in os.environ.items() if not name.startswith("NIGHTPORTER_")}
         environment["FIRE_SECRET"] = SECRET
@@ -141,7 +162,8 @@ class Desk:
 
     def ready(self) -> Desk:
         said = self.hear("ready")
-        self.worker, self.leading, self.guard = said["worker"], said["leading"], said["guard"]
+        self.worker, self.leading, self.guard, self.ready_at = (
+            said["worker"], said["leading"], said["guard"], said["at"])
         return self
 
     def ask(self, *words: str) -> None:
@@ -167,6 +189,7 @@ class Desk:
             code = self.process.wait(within)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"the desk did not end within {within:g} s:\n{self.log()}") from None
+        self.ended = self.ended or SystemClock().now()
         if self.process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self.process.stdin.close()
@@ -206,9 +229,17 @@ class House:
 
     folder: Path
     store: str
-    world: World
+    outside: World
+    world: str = "storm"
+    """What desks in a storm do, see `worlds`."""
+    bug: str = ""
+    """A bug that each of its desks has, see `seeded`."""
+    patience: float = PATIENCE
+    """Seconds after which what was begun has not ended."""
     desks: list[Desk] = field(default_factory=list)
     kills: int = 0
+    samples: list[Sample] = field(default_factory=list)
+    """What each desk that was killed held at its end."""
 
     def __post_init__(self) -> None:
         self.home = self.folder / "home"
@@ -225,9 +256,9 @@ class House:
         takes the lead whoever else has it, so that two of them contend for every slot.
         """
         order = {
-            "home": str(self.home), "store": self.store, "recorder": self.world.url, "world": world, "fault": fault,
+            "home": str(self.home), "store": self.store, "recorder": self.outside.url, "world": world, "fault": fault,
             "quiet": quiet, "arrivals": arrivals, "all_lead": all_lead, "told": str(self.folder / "told"),
-            "starts": str(self.folder / "starts"), "beats": str(self.folder / "beats"),
+            "starts": str(self.folder / "starts"), "beats": str(self.folder / "beats"), "bug": self.bug,
             "settings": {**QUICK, **settings},
         }
         desk = Desk(order, self.folder / f"desk-{len(self.desks)}.log")
@@ -235,18 +266,33 @@ class House:
         return desk
 
     def kill(self, desk: Desk) -> None:
+        if desk.ready_at is not None and (sample := self._sample(desk)) is not None:
+            self.samples.append(sample)
         desk.kill()
         self.kills += 1
+
+    def _sample(self, desk: Desk) -> Sample | None:
+        process = Path(f"/proc/{desk.process.pid}")
+        log = Path(f"{self.store}-wal")
+        try:
+            children = [_state_of(int(pid)) for task in (process / "task").iterdir()
+                        for pid in (task / "children").read_text().split()]
+            files, threads = (len(list((process / kind).iterdir())) for kind in ("fd", "task"))
+            size = log.stat().st_size if log.exists() else 0
+            return Sample(self.kills + 1, files, threads, children.count("Z"), size)
+        except OSError:  # it has ended by itself, or a child of it just has
+            return None
 
     def settle(self, world: str = "house") -> None:
         """Open once more without clocks, wait until all that was started has ended, and stop in order."""
         desk = self.open(world, quiet=True).ready()
         self.idle()
-        until(lambda: not self.litter(), f"what dead desks left is cleared away: {self.litter()}")
+        until(lambda: not self.litter(), f"what dead desks left is cleared away: {self.litter()}", self.patience)
         assert desk.stop() == 0, desk.log()
 
     def idle(self) -> None:
-        until(lambda: not self.ledger.busy(), f"nothing goes on any more: {self.ledger.busy()[:5]}")
+        busy = self.ledger.busy
+        until(lambda: not busy(), lambda: f"nothing goes on any more: {busy()[:5]}", self.patience)
 
     def litter(self) -> set[str]:
         """Scratch folders of runs that nobody has to look at, and locks of workers that are no more."""
@@ -267,9 +313,11 @@ class House:
 
 
 @contextlib.contextmanager
-def a_house(folder: Path, store: str, world: World) -> Iterator[House]:
+def a_house(
+    folder: Path, store: str, outside: World, *, world: str = "storm", bug: str = "", patience: float = PATIENCE
+) -> Iterator[House]:
     """A house; whatever still lives in it at the end of the block is ended."""
-    house = House(folder, store, world)
+    house = House(folder, store, outside, world, bug, patience)
     try:
         yield house
     finally:

@@ -1,45 +1,75 @@
-"""The kill storm of `make soak`: houses of 25 kills each, on either database, until there were as many as asked for.
+"""The kill storm of `make soak`: houses of 50 kills each, on either database, until there were as many as asked for.
 
-A round is one kill. The seed of each house is printed; one with findings is kept, but for a PostgreSQL database, which
-goes with its server.
+The seed of each house is printed; one with findings is kept with its store, its books and the logs of its desks.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
-from fire.house import a_house
+from fire.figures import Figures
+from fire.house import House, a_house
 from fire.recorder import a_world
 from fire.storms import storm
 from soak.order import Order
 
-ROUNDS = 25
-"""Kills in one house."""
+ROUNDS = 50
+"""Deaths in one house."""
 KILLS = 500
 """On each database."""
 
 
 def soak(order: Order) -> list[str]:
-    """Kill desks at random moments. A round is one kill, on each database asked for."""
+    """Let desks die at random moments. A round is one death, on each database asked for."""
+    rounds = order.rounds or KILLS
     found: list[str] = []
     with order.postgres() as databases:
-        for number in range(-(-(order.rounds or KILLS) // ROUNDS)):
-            seed = order.seed + number
-            for kind in order.stores:
+        for kind in order.stores:
+            total: Figures | None = None
+            wrong: list[str] = []
+            for number in range(-(-rounds // ROUNDS)):
+                seed, some = order.seed + number, min(ROUNDS, rounds - number * ROUNDS)
                 folder = order.folder / f"{kind}-{seed}"
                 folder.mkdir()
                 name = f"soak_{seed}"
-                store = str(folder / "ledger.db") if kind == "sqlite" else databases.create(name, migrated=True)
-                house = _one(folder, store, kind, seed)
-                found += house
-                if not house:
-                    shutil.rmtree(folder)
+                store = str(folder / "ledger.db") if kind == "sqlite" else databases.create(name, migrated=False)
+                with a_world(folder) as world, a_house(folder, store, world) as house:
+                    figures, said = storm(house, rounds=some, seed=seed)
+                    print(f"{kind}, seed {seed}: {figures}", *said, sep="\n  ", flush=True)
+                    if said:
+                        _keep(house, folder, said)
+                        print(f"  kept in {folder}; again: {order.replay(seed=seed, rounds=some, store=kind)}")
+                        wrong += [f"{kind}, seed {seed}: {one}" for one in said]
+                    else:
+                        shutil.rmtree(folder)
+                if kind == "postgres":
+                    databases.drop(name)
+                total = figures if total is None else total + figures
+            if total is not None:
+                order.publish({**total.published(), **_counts(wrong), "first_seed": order.seed, "store": kind}, kind)
+                print(f"{kind}, in all: {total}, {_counts(wrong)}", flush=True)
+            found += wrong
     return found
 
 
-def _one(folder: Path, store: str, kind: str, seed: int) -> list[str]:
-    with a_world(folder) as world, a_house(folder, store, world) as house:
-        figures, found = storm(house, rounds=ROUNDS, seed=seed)
-    print(f"{kind}, seed {seed}: {figures}", *found, sep="\n  ", flush=True)
-    return [f"{kind}, seed {seed}: {one}" for one in found]
+LOST = ("has no line", "admitted a run that is not there", "not in the ledger", "the ledger has None", "did not arrive",
+        "nothing goes on", "is not at ", "did not happen", "did not ask", "settling")
+DOUBLED = ("lines answer", " times", "exactly one line", "repeated unasked", "no slot", "had begun")
+
+
+def _counts(said: list[str]) -> dict[str, int]:
+    return {
+        "lost": sum(any(word in one for word in LOST) for one in said),
+        "doubled": sum(any(word in one for word in DOUBLED) for one in said), "findings": len(said),
+    }
+
+
+def _keep(house: House, folder: Path, said: list[str]) -> None:
+    """What a server takes with it when it goes: every row, in a file."""
+    (folder / "findings.txt").write_text("\n".join(said) + "\n")
+    with (folder / "ledger.jsonl").open("w") as file:
+        for table, rows in house.ledger.dump().items():
+            for row in rows:
+                file.write(json.dumps([table, *row], default=str) + "\n")

@@ -1,8 +1,9 @@
 """The recorder: the world outside, in a process of its own, with books that are on the disk before it answers.
 
 `python recorder.py BOOK` prints its port. `POST /hook...` is a receiver of signed webhooks, `/hook/slow` one
-that takes half a second, `/hook/moody` one that first refuses each event once; `POST /effect` is somebody who acts
-when told to, and counts.
+that takes half a second, `/hook/moody` one that first refuses each event once, `/hook/late` one that takes each event
+at once and first answers when nobody listens any more; `POST /effect` is somebody who acts when told to, and counts;
+`POST /work`, or `/work/slow`, works for whoever asks, and notes who did.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -47,6 +48,10 @@ class World:
         for line in self.lines("delivery"):
             found[line["id"]].append(line)
         return dict(found)
+
+    def work(self) -> Counter[str]:
+        """How often each run asked for work."""
+        return Counter(line["run"] for line in self.lines("work"))
 
     def effects(self) -> dict[str, list[dict[str, Any]]]:
         """What was done, by idempotency key."""
@@ -107,6 +112,11 @@ def _serve(path: str) -> None:
             if self.path == "/effect":
                 books.write(kind="effect", **json.loads(body))
                 return self._answer(200)
+            if self.path.startswith("/work"):
+                if self.path == "/work/slow":
+                    time.sleep(0.4)
+                books.write(kind="work", run=self.headers["idempotency-key"])
+                return self._answer(200, b"worked")
             event = self.headers["webhook-id"]
             if self.path == "/hook/moody" and books.refuses_first(event):
                 return self._answer(503)
@@ -119,12 +129,15 @@ def _serve(path: str) -> None:
                 verified = False
             books.write(kind="delivery", id=event, verified=verified, hash=hashlib.sha256(body).hexdigest(),
                         run=json.loads(body)["data"]["run"])
+            if self.path == "/hook/late" and books.refuses_first(event):
+                time.sleep(1.3)
             return self._answer(200 if verified else 401)
 
-        def _answer(self, status: int) -> None:
+        def _answer(self, status: int, body: bytes = b"") -> None:
             self.send_response(status)
-            self.send_header("content-length", "0")
+            self.send_header("content-length", str(len(body)))
             self.end_headers()
+            self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
             """Its books are its log."""

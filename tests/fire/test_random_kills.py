@@ -1,4 +1,4 @@
-"""A desk is killed at moments nobody chose, forty times in all, and everything still adds up."""
+"""A desk is killed at moments nobody chose, twenty times in all, and everything still adds up."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fire.storms import storm
 ROUNDS = 10
 
 
-@pytest.mark.parametrize("seed", [20260327, 20261101])
+@pytest.mark.parametrize("seed", [20260327])
 def test_nothing_is_lost_or_doubled_by_kills_at_random(seed: int, store_url: str, tmp_path: Path) -> None:
     with a_world(tmp_path) as world, a_house(tmp_path, store_url, world) as house:
         figures, found = storm(house, rounds=ROUNDS, seed=seed)
