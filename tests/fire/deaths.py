@@ -98,6 +98,20 @@ def on_a_full_disk(house: House, chance: random.Random) -> list[str]:
     return []
 
 
+def beside_somebody_else(house: House, chance: random.Random) -> list[str]:
+    """Somebody has the store's lock for longer than the desk waits for it; the desk is killed meanwhile, or after."""
+    desk = house.open(house.world, arrivals=ARRIVALS, patience=0.15).ready()
+    time.sleep(chance.uniform(0.0, LONGEST_LIFE))
+    with house.ledger.held():
+        time.sleep(chance.uniform(0.0, LONGEST_LIFE))
+        if chance.random() < 0.5:
+            house.kill(desk)
+    if not desk.ended:
+        time.sleep(chance.uniform(0.0, LONGEST_DRAIN))
+        house.kill(desk)
+    return []
+
+
 def dies_at(fault: str) -> Death:
     def death(house: House, _: random.Random) -> list[str]:
         desk = house.open(house.world, fault=fault, arrivals=ARRIVALS)
@@ -114,7 +128,7 @@ def _is_dead(house: House, desk: Desk) -> int:
 
 
 DEATHS: dict[Death, int] = {
-    in_its_boot: 18, at_any_moment: 22, around_a_slot: 20, at_a_point: 20, in_its_drain: 10, after_its_death: 5,
-    on_a_full_disk: 5,
+    in_its_boot: 18, at_any_moment: 20, around_a_slot: 20, at_a_point: 18, in_its_drain: 10, after_its_death: 5,
+    on_a_full_disk: 4, beside_somebody_else: 5,
 }
 """Of a hundred."""

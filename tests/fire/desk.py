@@ -25,7 +25,7 @@ from nightporter.store import Tx
 from nightporter.surfaces.api import Porter
 from nightporter.words import Answer, Firing
 
-SETTINGS = ("beat", "lease", "sweep", "drain")
+SETTINGS = ("beat", "lease", "sweep", "drain", "patience")
 BURST = 6
 """Arrivals that a program admits at once, each in a transaction of its own, so that they share a commit."""
 BETWEEN_BURSTS = 6

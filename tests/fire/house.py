@@ -85,6 +85,25 @@ class Ledger:
         with contextlib.closing(apsw.Connection(self.store)) as connection, connection:
             connection.executemany(f'INSERT INTO "{table}" VALUES ({", ".join("?" * len(rows[0]))})', rows)
 
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Somebody else has the lock of it for the time of the block: on PostgreSQL, of the table that a child is
+        written to before it is let go."""
+        if self.store.startswith("postgresql:"):
+            import psycopg
+
+            with psycopg.connect(self.store) as postgres:
+                postgres.execute("LOCK TABLE child IN EXCLUSIVE MODE")
+                yield
+            return
+        import apsw
+
+        with contextlib.closing(apsw.Connection(self.store)) as connection:
+            connection.set_busy_timeout(5000)
+            connection.execute("BEGIN IMMEDIATE")
+            yield
+            connection.execute("ROLLBACK")
+
     def count(self, sql: str) -> int:
         return int(self.rows(f"SELECT count(*) FROM {sql}")[0][0])
 

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 
+from fire.accounts import ACCOUNTS
 from fire.house import a_house
 from fire.recorder import a_world
 from fire.seeded import BUGS, SQLITE_ONLY
@@ -18,7 +19,7 @@ ROUNDS = 5
 """Deaths between two looks into the accounts."""
 PATIENCE = 8.0
 """Seconds that a desk with a bug gets to end what it began."""
-_ACCOUNT = re.compile(r"(?:^|: )(audit [A-Z]-\d+\w?|\w+): ")
+_ACCOUNT = re.compile(rf"(?:^|: )(audit [A-Z]-\d+\w?|settling|{'|'.join(each.__name__ for each in ACCOUNTS)}): ")
 
 
 def soak(order: Order) -> list[str]:

@@ -74,7 +74,8 @@ def house(desk: Hit) -> None:
 
 def storm(desk: Hit) -> None:
     """The house; receivers that are slow, refuse at first, or answer when nobody listens any more; work that is
-    replaced before it ends, has children of its own, is done by others on request, or acts where nobody sees it."""
+    replaced before it ends, has children of its own, is done by others on request, acts where nobody sees it, or acts
+    and does not say so."""
     house(desk)
     order = desk.order
     file, two = {"file": "{{name}}/{{run}}.txt"}, every("2s")
@@ -97,6 +98,13 @@ def storm(desk: Hit) -> None:
     child = {"python": {"call": "fire.deed:done", "path": [str(Path(__file__).parents[1])],
                         "args": {"starts": order["starts"]}}}
     desk.define("child", child, two, deliver=[file], limits=FREE)
+
+    @desk.automation(two, name="regrets", limits=FREE, deliver=[file], overlap="parallel",
+                     retry={"attempts": 3, "delays": ["50ms"], "on": ["exception"]})
+    def regrets(run: Run) -> str:
+        with run.effect("regretted", key="regretted"):
+            post(order, "/effect", key=f"{run.id}:regretted", run=run.id, attempt=run.attempt)
+            raise ValueError("it is done, and it does not say so")
 
     @desk.automation(every("1s"), name="bare", limits=FREE, deliver=[file])
     def bare(run: Run) -> str:
