@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from fire.accounts import audited
-from fire.house import Desk, House, until
+from fire.house import PATIENCE, Desk, House, until
 from fire.points import POINTS
 
 ARRIVALS = 0.02
@@ -53,7 +53,7 @@ def around_a_slot(house: House, chance: random.Random) -> list[str]:
 def at_a_point(house: House, chance: random.Random) -> list[str]:
     """At the first, or one of the next passes of a named point, or a moment after it."""
     point, nth, how = chance.choice(sorted(POINTS)), chance.randint(1, 4), chance.choice(["", "late"])
-    return dies_at(f"{point}:{nth}:{how}")(house, chance)
+    return dies_at(f"{point}:{nth}:{how}", UNTIL_A_POINT)(house, chance)
 
 
 def in_its_drain(house: House, chance: random.Random) -> list[str]:
@@ -112,11 +112,11 @@ def beside_somebody_else(house: House, chance: random.Random) -> list[str]:
     return []
 
 
-def dies_at(fault: str) -> Death:
+def dies_at(fault: str, within: float = PATIENCE) -> Death:
     def death(house: House, _: random.Random) -> list[str]:
         desk = house.open(house.world, fault=fault, arrivals=ARRIVALS)
         with contextlib.suppress(AssertionError):
-            desk.gone(UNTIL_A_POINT)
+            desk.gone(within)
         house.kill(desk)
         return []
 
