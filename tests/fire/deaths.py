@@ -52,7 +52,8 @@ def around_a_slot(house: House, chance: random.Random) -> list[str]:
 
 def at_a_point(house: House, chance: random.Random) -> list[str]:
     """At the first, or one of the next passes of a named point, or a moment after it."""
-    point, nth, how = chance.choice(sorted(POINTS)), chance.randint(1, 4), chance.choice(["", "late"])
+    point, nth = chance.choice(sorted(POINTS)), chance.randint(1, 4)
+    how = "late" if point.startswith("before-") else ""
     return dies_at(f"{point}:{nth}:{how}", UNTIL_A_POINT)(house, chance)
 
 
@@ -98,6 +99,14 @@ def on_a_full_disk(house: House, chance: random.Random) -> list[str]:
     return []
 
 
+def on_a_slow_disk(house: House, chance: random.Random) -> list[str]:
+    """Each commit takes its time, so that most moments are in one."""
+    desk = house.open(house.world, arrivals=ARRIVALS, slow=chance.uniform(0.01, 0.08)).ready()
+    time.sleep(chance.uniform(0.0, LONGEST_LIFE))
+    house.kill(desk)
+    return []
+
+
 def beside_somebody_else(house: House, chance: random.Random) -> list[str]:
     """Somebody has the store's lock for longer than the desk waits for it; the desk is killed meanwhile, or after."""
     desk = house.open(house.world, arrivals=ARRIVALS, patience=0.15).ready()
@@ -128,7 +137,7 @@ def _is_dead(house: House, desk: Desk) -> int:
 
 
 DEATHS: dict[Death, int] = {
-    in_its_boot: 18, at_any_moment: 20, around_a_slot: 20, at_a_point: 18, in_its_drain: 10, after_its_death: 5,
-    on_a_full_disk: 4, beside_somebody_else: 5,
+    in_its_boot: 16, at_any_moment: 16, around_a_slot: 18, at_a_point: 18, in_its_drain: 8, after_its_death: 7,
+    on_a_full_disk: 4, beside_somebody_else: 5, on_a_slow_disk: 8,
 }
 """Of a hundred."""

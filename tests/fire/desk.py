@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -162,6 +163,22 @@ def everyone_leads() -> None:
     setattr(ClockSource, "_leading", lambda _, tx, work: work(tx))  # noqa: B010
 
 
+def slowly(seconds: float) -> None:
+    """As on a disk that takes its time for each commit."""
+    from nightporter.store.postgres import PostgresTransactions
+    from nightporter.store.sqlite import SqliteTransactions
+
+    def slow(commit: Callable[[Any], None]) -> Callable[[Any], None]:
+        def committed(self: Any) -> None:
+            time.sleep(seconds)
+            commit(self)
+
+        return committed
+
+    for transactions in (SqliteTransactions, PostgresTransactions):
+        setattr(transactions, "commit", slow(transactions.commit))  # noqa: B010
+
+
 def in_a_hurry() -> None:
     """Receivers get one second, not fifteen: some of them answer later than that."""
     from nightporter.destinations.webhook import Webhook
@@ -186,6 +203,8 @@ def main() -> None:
         from fire.points import arm
 
         desk.passed = arm(order["fault"])
+    if order["slow"]:
+        slowly(order["slow"])
     if order["all_lead"]:
         everyone_leads()
     WORLDS[order["world"]](desk)

@@ -267,16 +267,17 @@ class House:
 
     def open(
         self, world: str = "house", *, fault: str = "", quiet: bool = False, arrivals: float = 0.0,
-        all_lead: bool = False, **settings: Any,
+        all_lead: bool = False, slow: float = 0.0, **settings: Any,
     ) -> Desk:
         """Start a desk; it may not be ready yet, and with a `fault` perhaps never will be.
 
         `quiet`: without clocks. `arrivals`: seconds between things that a program fires; 0 is none. `all_lead`: it
-        takes the lead whoever else has it, so that two of them contend for every slot.
+        takes the lead whoever else has it, so that two of them contend for every slot. `slow`: seconds that each of
+        its commits takes longer.
         """
         order = {
             "home": str(self.home), "store": self.store, "recorder": self.outside.url, "world": world, "fault": fault,
-            "quiet": quiet, "arrivals": arrivals, "all_lead": all_lead, "told": str(self.folder / "told"),
+            "quiet": quiet, "arrivals": arrivals, "all_lead": all_lead, "slow": slow, "told": str(self.folder / "told"),
             "starts": str(self.folder / "starts"), "beats": str(self.folder / "beats"), "bug": self.bug,
             "settings": {**QUICK, **settings},
         }

@@ -21,7 +21,7 @@ def test_two_desks_that_start_at_once_make_each_automation_once(store_url: str, 
         for desk in desks:
             desk.ready()
         assert house.ledger.rows("SELECT name FROM automation ORDER BY name") == [
-            ("long",), ("long-again",), ("one-by-one",), ("short",), ("unhurried",)
+            ("heir",), ("long",), ("long-again",), ("one-by-one",), ("short",), ("unhurried",)
         ]
 
 
