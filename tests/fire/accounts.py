@@ -284,3 +284,16 @@ def remains(house: House) -> Iterable[str]:
 
 ACCOUNTS = (slots, runs, books, starts, effects, work, deliveries, arrivals, remains)
 """All but the audit."""
+_LOST = ("has no line", "admitted a run that is not there", "not in the ledger", "the ledger has None", "settling:",
+         "did not arrive", "is not at", "did not happen", "did not ask", "did nothing", "without both",
+         "without having been")
+_DOUBLED = ("lines answer", "has 2 lines", " times", "exactly one line", "repeated unasked", "had begun", "no slot")
+
+
+def counts(found: Iterable[str]) -> dict[str, int]:
+    """How many findings say that something was lost, and how many that it was done twice; of how many in all."""
+    said = list(found)
+    return {
+        "lost": sum(any(word in one for word in _LOST) for one in said),
+        "doubled": sum(any(word in one for word in _DOUBLED) for one in said), "findings": len(said),
+    }

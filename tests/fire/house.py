@@ -307,7 +307,8 @@ class House:
         """Open once more without clocks, wait until all that was started has ended, and stop in order."""
         desk = self.open(world, quiet=True).ready()
         self.idle()
-        until(lambda: not self.litter(), f"what dead desks left is cleared away: {self.litter()}", self.patience)
+        litter = self.litter
+        until(lambda: not litter(), lambda: f"what dead desks left is cleared away: {litter()}", self.patience)
         assert desk.stop() == 0, desk.log()
 
     def idle(self) -> None:
@@ -315,12 +316,26 @@ class House:
         until(lambda: not busy(), lambda: f"nothing goes on any more: {busy()[:5]}", self.patience)
 
     def litter(self) -> set[str]:
-        """Scratch folders of runs that nobody has to look at, and locks of workers that are no more."""
+        """Scratch folders of runs that nobody has to look at, locks of workers that are no more, and processes that
+        outlived their desk or their run."""
         kept = {run for (run,) in self.ledger.rows("SELECT id FROM run WHERE state = 'review'")}
         alive = {worker for (worker,) in self.ledger.rows("SELECT id FROM worker WHERE ended_at IS NULL")}
         return {path.name.partition("-")[0] for path in (self.home / "scratch").glob("*")} - kept | (
             {path.stem for path in (self.home / "locks").glob("*")} - alive
-        )
+        ) | self._left_alive()
+
+    def _left_alive(self) -> set[str]:
+        """Children of runs, and guards of desks that are dead."""
+        ours = f"STARTS={self.folder / 'starts'}".encode()
+        dead = {str(desk.process.pid).encode() for desk in self.desks if desk.ended}
+        found = set()
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):  # it has just ended
+                words = (process / "cmdline").read_bytes().split(b"\0")
+                guards = len(words) > 2 and words[-3].endswith(b"groups.py") and words[-2] in dead
+                if guards or ours in (process / "environ").read_bytes().split(b"\0"):
+                    found.add(f"process {process.name}")
+        return found
 
     def boots(self) -> list[float]:
         """How long each desk that got there took to be ready."""

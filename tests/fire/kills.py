@@ -9,6 +9,7 @@ import json
 import shutil
 from pathlib import Path
 
+from fire.accounts import counts
 from fire.figures import Figures
 from fire.house import House, a_house
 from fire.recorder import a_world
@@ -48,22 +49,10 @@ def soak(order: Order) -> list[str]:
                     databases.drop(name)
                 total = figures if total is None else total + figures
             if total is not None:
-                order.publish({**total.published(), **_counts(wrong), "first_seed": order.seed, "store": kind}, kind)
-                print(f"{kind}, in all: {total}, {_counts(wrong)}", flush=True)
+                order.publish({**total.published(), **counts(wrong), "first_seed": order.seed, "store": kind}, kind)
+                print(f"{kind}, in all: {total}, {counts(wrong)}", flush=True)
             found += wrong
     return found
-
-
-LOST = ("has no line", "admitted a run that is not there", "not in the ledger", "the ledger has None", "did not arrive",
-        "nothing goes on", "is not at ", "did not happen", "did not ask", "settling")
-DOUBLED = ("lines answer", " times", "exactly one line", "repeated unasked", "no slot", "had begun")
-
-
-def _counts(said: list[str]) -> dict[str, int]:
-    return {
-        "lost": sum(any(word in one for word in LOST) for one in said),
-        "doubled": sum(any(word in one for word in DOUBLED) for one in said), "findings": len(said),
-    }
 
 
 def _keep(house: House, folder: Path, said: list[str]) -> None:
