@@ -15,12 +15,16 @@ from typing import Any
 
 import apsw
 import pytest
+from night import Night
 from turns import held
 
-from nightporter.clock import Instant
+from nightporter.clock import Instant, Kick, ManualClock
 from nightporter.errors import BadInput, StoreCorrupt, StoreError, StoreLocked, StoreRefused, StoreUnwritable
+from nightporter.sources.clock import ClockSource
 from nightporter.store import Store, Tx, open_store
 from nightporter.store.sqlite import SqliteStore
+from nightporter.words import Ended, Ending, Limits
+from words import a_clock_trigger, an_automation
 
 NOW = Instant(1_774_598_400_000_000)
 
@@ -61,6 +65,27 @@ def test_an_address_that_is_no_store_is_refused_with_what_would_be_one() -> None
     with pytest.raises(BadInput, match="no store is called 'mysql'") as refused:
         open_store("mysql://localhost/desk", now=NOW)
     assert "postgresql://" in refused.value.next
+
+
+def test_the_statements_of_a_runs_way_are_prepared_once_whatever_they_are_handed(ledger: SqliteStore) -> None:
+    asked: list[int] = []
+
+    def allow(*what: Any) -> int:  # SQLite asks this for each thing it does when it prepares a statement
+        asked.append(what[0])
+        return apsw.SQLITE_OK
+
+    ledger.write(lambda tx: connection_of(tx).set_authorizer(allow))
+    clock = ManualClock(NOW)
+    night, source = Night(ledger, clock), ClockSource(ledger, clock, Kick())
+    an_automation(ledger, now=NOW, triggers=[a_clock_trigger("1s", kind="every")], limits=Limits(per_hour=9, queued=9))
+    for turn in range(5):
+        night.sleep(seconds=1)
+        source.tick()
+        [_] = night.run_all(Ended(Ending.OK))
+        if turn == 1:
+            assert asked, "each was prepared"
+            asked.clear()
+    assert asked == []
 
 
 # -- readers --------------------------------------------------------------------------------------------------------

@@ -11,6 +11,8 @@ import inspect
 import json
 import traceback
 from collections.abc import Callable, Mapping
+from functools import lru_cache
+from types import FunctionType
 from typing import Any
 
 _OURS = __file__.removesuffix("calls.py")
@@ -42,7 +44,7 @@ def bound(function: Callable[..., Any], args: Mapping[str, Any], offered: Mappin
     A parameter annotated `Run` takes `offered["run"]` under any name. Raises Uncallable.
     """
     try:
-        signature = inspect.signature(function)
+        signature = _signature(function) if isinstance(function, FunctionType) else inspect.signature(function)
     except (TypeError, ValueError):
         return dict(args)  # Written in C and silent about its parameters: what it makes of them, it will say.
     given = dict(args)
@@ -59,6 +61,11 @@ def bound(function: Callable[..., Any], args: Mapping[str, Any], offered: Mappin
         name = getattr(function, "__qualname__", repr(function))
         raise Uncallable(f"{name}{signature} cannot be called with its `args`: {error}") from error
     return given
+
+
+@lru_cache(maxsize=1024)
+def _signature(function: FunctionType) -> inspect.Signature:
+    return inspect.signature(function)  # as long to find out as all else that a call takes
 
 
 def _is_run(annotation: Any) -> bool:

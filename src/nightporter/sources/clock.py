@@ -6,8 +6,9 @@
     Leaves        Ledger lines and queued runs, through admission; the next slot, strictly after now.
     Picked up by  dispatch
 
-One loop serves all triggers, on a thread of its own, sleeping until the next slot or a kick. What is due is
-answered in chunks, so that nobody else waits for the whole of a busy instant.
+One loop serves all triggers, on a thread of its own, sleeping until the next slot or a kick. What comes next is read
+in the transaction that answers what came before, and thought out before the sleep: between waking and the write
+stands nothing. What is due is answered in chunks, so that nobody else waits for the whole of a busy instant.
 """
 
 from __future__ import annotations
@@ -42,11 +43,35 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one trigger's slots up to now become, and where its next slot is."""
+    """What one trigger's slots up to an instant become, and where its next slot is."""
 
     armed: Armed
+    at: Instant
     firings: tuple[Firing | Settled, ...]
     next_fire_at: Instant | None
+
+    def holds_at(self, now: Instant) -> bool:
+        """Whether it says of `now` too what `plan` would: no further slot has come, and none is missed by now."""
+        if now < self.at or now - self.armed.next_fire_at > NOT_MISSED:
+            return False
+        return self.next_fire_at is None or now < self.next_fire_at
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """What was armed next, as one transaction saw it."""
+
+    at: Instant
+    armed: tuple[Armed, ...]
+    """Everything that was due then, or else what comes at the next slot; a chunk at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """When to wake, and what is due then with what is to be done about it: None where that could not be said."""
+
+    until: Instant
+    due: tuple[tuple[Armed, Plan | None], ...]
 
 
 def plan(armed: Armed, schedule: Schedule, now: Instant) -> Plan:
@@ -64,7 +89,7 @@ def plan(armed: Armed, schedule: Schedule, now: Instant) -> Plan:
     else:
         fresh = slots_between(schedule, Instant(first - 1), now)
     firings += [Firing(trigger, slot_key(slot), scheduled_for=slot) for slot in fresh]
-    return Plan(armed, tuple(firings), next_due(schedule, max(now, first)))
+    return Plan(armed, now, tuple(firings), next_due(schedule, max(now, first)))
 
 
 def _read_and_plan(armed: Armed, now: Instant) -> Plan:
@@ -178,15 +203,28 @@ class ClockSource:
         """Answer one chunk of what is due. True when there was work. Raises StoreError."""
         now = self._clock.now()
         due = self._store.read(lambda tx: tx.due(now, CHUNK))
-        self._answer(due, now)
+        self._answer([(armed, None) for armed in due], now)
         if len(due) < CHUNK:
             self.evaluated_at = now
         return bool(due)
 
-    def _answer(self, due: Sequence[Armed], now: Instant) -> None:
-        plans = self._planned([(armed, partial(_read_and_plan, armed, now)) for armed in due], now)
-        for answered in self._written(plans, lambda tx, some: answer(tx, some, now=now), now):
+    def _answer(self, due: Sequence[tuple[Armed, Plan | None]], now: Instant) -> Glance | None:
+        """Answer slots that have come, by their plans where these hold. What stands next, as the last of the writes
+        saw it; None where there was none."""
+        plans = [thought for _, thought in due if thought is not None and thought.holds_at(now)]
+        planned = {thought.armed.trigger_id for thought in plans}
+        plans += self._planned([
+            (armed, partial(_read_and_plan, armed, now)) for armed, _ in due if armed.trigger_id not in planned
+        ], now)
+        glance: Glance | None = None
+
+        def write(tx: Tx, some: Sequence[Plan]) -> tuple[list[tuple[Firing | Settled, Answer]], Glance]:
+            return answer(tx, some, now=now), self._glance(tx)
+
+        for answered, seen in self._written(plans, write, now):
             self._heard(answered)
+            glance = seen
+        return glance
 
     def rezone(self) -> int:
         """Move slots that were armed under another release of the zone data to where this one has them; how many
@@ -235,20 +273,18 @@ class ClockSource:
         return work(tx)
 
     def run(self) -> None:
-        """Until `close`, or until another leads: answer what is due, then sleep until the next slot, a kick, a minute.
+        """Until `close`, or until another leads: sleep until the next slot, a kick, a minute, and answer what is due.
 
-        What is due next is read before the sleep, so that nothing stands between waking and answering it. Whoever
-        was edited meanwhile is no longer where it was read, and is left to the next look.
+        Whoever was edited since it was read is no longer where it was, and is left to the next look.
         """
+        glance: Glance | None = None
         while not self._closing:
             try:
-                while self.tick():
-                    pass
-                seen = self.evaluated_at or self._clock.now()
-                until, ahead = self._store.read(lambda tx, seen=seen: self._ahead(tx, seen))  # type: ignore[misc]  # bound
-                self._clock.wait(until, self._kick)
+                seen, glance = glance or self._store.read(self._glance), None
+                ahead = self._thought_out(seen)
+                self._clock.wait(ahead.until, self._kick)
                 now = self._clock.now()
-                self._answer([armed for armed in ahead if armed.next_fire_at <= now], now)
+                glance = self._answer([each for each in ahead.due if each[0].next_fire_at <= now], now)
             except LostLead:
                 self.lost_the_lead = True
                 return
@@ -262,11 +298,23 @@ class ClockSource:
     def _pause(self) -> None:
         self._clock.wait(Instant(self._clock.now() + SECOND), self._kick)
 
-    def _ahead(self, tx: Tx, seen: Instant) -> tuple[Instant, list[Armed]]:
-        """When to wake and what is due then. `seen`: up to when everything due was answered; what came since is due."""
-        upcoming = tx.next_slot(seen)
-        until = Instant(min(upcoming or seen + LONGEST_SLEEP, seen + LONGEST_SLEEP))
-        return until, tx.due(until, CHUNK) if until == upcoming else []
+    def _glance(self, tx: Tx) -> Glance:
+        now = self._clock.now()
+        return Glance(now, tuple(tx.due_next(now, CHUNK)))
+
+    def _thought_out(self, glance: Glance) -> Ahead:
+        """When to wake, and what to write then, as far as that can be said before."""
+        first = glance.armed[0].next_fire_at if glance.armed else None
+        if first is None or first > glance.at:
+            self.evaluated_at = glance.at
+        until = Instant(glance.at + LONGEST_SLEEP) if first is None else min(first, Instant(glance.at + LONGEST_SLEEP))
+        due: list[tuple[Armed, Plan | None]] = []
+        for armed in glance.armed:
+            try:
+                due.append((armed, _read_and_plan(armed, max(armed.next_fire_at, glance.at))))
+            except Exception:  # it is put aside when its slot has come
+                due.append((armed, None))
+        return Ahead(until, tuple(due))
 
     def close(self) -> None:
         self._closing = True

@@ -26,9 +26,9 @@ T = TypeVar("T")
 CHUNKS = (50, 8, 1)
 """Rows in one statement; each size is a statement of its own, prepared once."""
 PACKED = frozenset({
-    "run_candidates", "run_fences", "trigger_due", "trigger_armed_still", "trigger_facts", "firing_recall",
-    "automation_load", "firing_payload", "definitions_of", "delivery_candidates", "delivery_result", "effect_counts",
-    "children",
+    "run_candidates", "run_fences", "trigger_due", "trigger_due_next", "trigger_armed_still", "trigger_facts",
+    "firing_recall", "automation_load", "firing_payload", "definitions_of", "delivery_candidates", "delivery_result",
+    "effect_counts", "children",
 })
 """Hot queries that give many rows."""
 

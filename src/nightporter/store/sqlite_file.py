@@ -39,6 +39,9 @@ def refuse_strangers(path: str, *, patience: float) -> None:
 def connect(path: str, *, patience: float) -> apsw.Connection:
     connection = apsw.Connection(path, statementcachesize=400)
     connection.set_busy_timeout(int(patience * 1000))
+    # Plans do not depend on bound values. Otherwise SQLite prepares a statement again whenever one changes that was
+    # compared with the condition of a partial index: 0.2 ms a time, more than most of our statements take to run.
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute("PRAGMA temp_store=MEMORY")

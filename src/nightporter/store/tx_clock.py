@@ -64,10 +64,9 @@ class ClockTx(TxBase):
         """Armed triggers whose slot has come, earliest first."""
         return [Armed(*r) for r in self.sql.all("trigger_due", now=now, room=room)]
 
-    def next_slot(self, after: Instant) -> Instant | None:
-        """The earliest armed slot after an instant."""
-        row = self.sql.one("trigger_next", now=after)
-        return None if row is None else row[0]
+    def due_next(self, now: Instant, room: int) -> list[Armed]:
+        """Armed triggers whose slot has come; where there are none, those whose slot comes next. Earliest first."""
+        return [Armed(*r) for r in self.sql.all("trigger_due_next", now=now, room=room)]
 
     def advance(self, moves: Sequence[tuple[Armed, Instant | None]], *, tzdata: str) -> set[str]:
         """Move slots on from where they were read to their next. Returns the triggers that were still there, under the

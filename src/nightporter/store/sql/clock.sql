@@ -7,8 +7,15 @@ FROM trigger t
 WHERE t.next_fire_at <= :now AND t.error = ''
 ORDER BY t.next_fire_at LIMIT :room;
 
--- name: trigger_next
-SELECT min(next_fire_at) FROM trigger WHERE next_fire_at IS NOT NULL AND next_fire_at > :now;
+-- name: trigger_due_next
+-- What is due; where nothing is, all that comes at the next armed slot.
+SELECT t.id, t.automation_id, t.schedule, t.version, t.next_fire_at, t.policy, t.tzdata
+FROM trigger t
+WHERE t.error = '' AND t.next_fire_at <= coalesce(
+    (SELECT CASE WHEN n.next_fire_at > :now THEN n.next_fire_at ELSE :now END
+     FROM (SELECT next_fire_at FROM trigger WHERE next_fire_at IS NOT NULL AND error = '' ORDER BY next_fire_at
+           LIMIT 1) AS n), :now)
+ORDER BY t.next_fire_at LIMIT :room;
 
 -- name: trigger_armed_still
 -- The triggers whose slot is still where it was read, under the same schedule; locked, so that whoever moves it on
