@@ -137,12 +137,13 @@ class _Batch:
         going = self.tx.going(trigger.automation_id)
         waiting = [r for r, state, *_ in going if state in ("queued", "held")]
         running = [r for r, state, *_ in going if state not in ("queued", "held")]
-        cancelled = self.tx.cancel([(r, Reason.SUPERSEDED, run_id) for r in waiting], now=self.now)
+        at = self.tx.not_before(waiting, self.now)
+        cancelled = self.tx.cancel([(r, Reason.SUPERSEDED, run_id) for r in waiting], now=at)
         was = {r: state for r, state, *_ in going}
         self.tx.write_transitions(
             [(r, seq, was[r], "cancelled", Reason.SUPERSEDED, None, token, attempt, None)
              for r, seq, _, token, attempt in cancelled],
-            now=self.now,
+            now=at,
         )
         self.tx.ask_to_cancel([(r, Reason.SUPERSEDED, run_id) for r in running], now=self.now)
         return bool(running)

@@ -169,6 +169,7 @@ def _under_way(night: Night, names: dict[str, str]) -> None:
     assert night.begin(run=night.fire(names["narrow"]).run_id) == []
     night.pass_time(minutes=3)
     held = night.start(names["plain"])
+    night.pass_time(milliseconds=1)
     night.finish(held, HOLDS)
     runs["held"] = held.work.run_id
     night.finish(night.begin(run=night.fire(names["retrying"]).run_id), LATER)

@@ -203,12 +203,12 @@ def everything(night: Night) -> list[list[tuple[Any, ...]]]:
 
 def test_what_a_runner_writes_is_fenced_too(night: Night) -> None:
     old = claimed(night, idempotent=True)
-    assert night.store.write(lambda tx: tx.fence(old.work.run_id, 1)) == 1
+    assert night.store.write(lambda tx: tx.fence(old.work.run_id, 1))[0] == 1
     night.recover()
     night.claim()
     with pytest.raises(LostClaim):
         night.store.write(lambda tx: tx.fence(old.work.run_id, 1))
-    assert night.store.write(lambda tx: tx.fence(old.work.run_id, 2)) == 2
+    assert night.store.write(lambda tx: tx.fence(old.work.run_id, 2))[0] == 2
 
 
 def test_ends_are_written_together_and_each_has_its_result(night: Night) -> None:

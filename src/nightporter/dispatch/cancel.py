@@ -20,11 +20,12 @@ def cancel(tx: Tx, wanted: Sequence[tuple[str, str, str]], definitions: Definiti
     """
     reasons = {run: reason for run, reason, _ in wanted}
     was = {row.run_id: row for row in tx.waiting(list(reasons))}
-    ended = tx.cancel([row for row in wanted if row[0] in was], now=now)
+    at = tx.not_before(list(was), now)
+    ended = tx.cancel([row for row in wanted if row[0] in was], now=at)
     tx.write_transitions(
         [(run, seq, was[run].state, "cancelled", reasons[run], None, token, attempt, None)
          for run, seq, _, token, attempt in ended],
-        now=now,
+        now=at,
     )
     definitions.fetch(tx, {(was[run].automation_id, was[run].version) for run, *_ in ended})
     conclude(
@@ -34,7 +35,7 @@ def cancel(tx: Tx, wanted: Sequence[tuple[str, str, str]], definitions: Definiti
                   Reason(reasons[run]), "", False, _definition(tx, was[run], definitions))
             for run, _, automation_id, _, _ in ended
         ],
-        now=now,
+        now=now, ended_at=at,
     )
     return [row[2] for row in ended]
 

@@ -131,7 +131,8 @@ def claim(
             found = tx.candidates(room - len(chosen), definitions.able(runners))
             ours = definitions.sort_out(tx, found, runners)
         some, blocked, starts = _choose(tx, ours)
-        tx.claim([c.run_id for c in some], worker=worker, now=now)
+        for at, together in _by_instant(some, now).items():
+            tx.claim([c.run_id for c in together], worker=worker, now=at)
         chosen += some
         counted |= starts
         tx.block(blocked)
@@ -140,18 +141,31 @@ def claim(
     tx.note_starts(counted, now=now)
     payloads = tx.payloads([c.firing_id for c in chosen if c.has_payload])
     definitions.fetch(tx, {(c.automation_id, c.version) for c in chosen})
-    claimed = [_claimed(tx, c, payloads, definitions, now) for c in chosen]
-    tx.write_transitions(
-        [(c.work.run_id, c.seq, "queued", "running", None, worker, c.work.token, c.work.attempt, None)
-         for c in claimed],
-        now=now,
-    )
-    tx.intend(
-        [(c.work.run_id, started_key(c.work.token), "started", c.work.attempt, c.work.token)
-         for c in claimed if _marks_its_start_here(runners.get(c.work.kind))],
-        now=now,
-    )
+    claimed = []
+    for at, together in _by_instant(chosen, now).items():
+        begun = [_claimed(tx, c, payloads, definitions, at) for c in together]
+        tx.write_transitions(
+            [(c.work.run_id, c.seq, "queued", "running", None, worker, c.work.token, c.work.attempt, None)
+             for c in begun],
+            now=at,
+        )
+        tx.intend(
+            [(c.work.run_id, started_key(c.work.token), "started", c.work.attempt, c.work.token)
+             for c in begun if _marks_its_start_here(runners.get(c.work.kind))],
+            now=at,
+        )
+        claimed += begun
     return claimed
+
+
+def _by_instant(candidates: Sequence[Candidate], now: Instant) -> dict[Instant, list[Candidate]]:
+    """By when they begin: now, and where the clock was set back since, no earlier than what is written of a run."""
+    if all(c.not_before <= now for c in candidates):
+        return {now: list(candidates)} if candidates else {}
+    found: dict[Instant, list[Candidate]] = {}
+    for c in candidates:
+        found.setdefault(max(now, c.not_before), []).append(c)
+    return found
 
 
 def started_key(token: int) -> str:
@@ -163,7 +177,8 @@ def resume_held(tx: Tx, now: Instant) -> None:
     """held -> queued for runs whose provider asked to be called again by now."""
     rows = tx.resume(tx.held_due(now))
     tx.write_transitions(
-        [(run, seq, "held", "queued", None, None, token, attempt, None) for run, seq, token, attempt in rows], now=now
+        [(run, seq, "held", "queued", None, None, token, attempt, None) for run, seq, token, attempt in rows],
+        now=tx.not_before([row[0] for row in rows], now),
     )
 
 

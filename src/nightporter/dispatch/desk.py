@@ -45,7 +45,7 @@ class WorkerDesk:
 
     async def effect_intended(self, work: Work, name: str, key: str) -> str | None:
         def write(tx: Tx) -> str | None:
-            attempt = tx.fence(work.run_id, work.token)
+            attempt, began_at = tx.fence(work.run_id, work.token)
             found = tx.effect(work.run_id, key)
             if found is not None and found[0] == "done":
                 return found[1]
@@ -55,7 +55,7 @@ class WorkerDesk:
                     why=f"attempt {found[2]} wrote its intent and did not come back to say that it was done",
                     next=f"look whether it happened, then: nightporter review {work.run_id} retry or dismiss",
                 )
-            tx.intend([(work.run_id, key, name, attempt, work.token)], now=self._clock.now())
+            tx.intend([(work.run_id, key, name, attempt, work.token)], now=max(began_at, self._clock.now()))
             return None
 
         return await self._written(write)

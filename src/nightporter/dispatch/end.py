@@ -26,13 +26,14 @@ from nightporter.rules.ending import (
 from nightporter.rules.zones import zone
 from nightporter.states import ENDED, RunEvent, RunState
 from nightporter.store import Tx
+from nightporter.store.tx_dispatch import Fence
 from nightporter.words import Definition, Ended, Ending, ErrorClass, Outcome, Reason, RunId, Target, derived_id
 
 INBOX_TEXT = 20_000
 """Characters of a result that its inbox message carries; the run keeps the whole."""
 
-Fences = Mapping[tuple[str, int], tuple[int, str | None, str]]
-"""`(seq, reason to cancel, worker)` of the claims `(run, token)` that are current."""
+Fences = Mapping[tuple[str, int], Fence]
+"""By claim `(run, token)`, of those that are current."""
 
 Result = Next | None
 """What became of the run; None: the claim was no longer current, and nothing was written."""
@@ -51,6 +52,10 @@ class Attempt:
         return self.claimed.key
 
 
+Won = Sequence[tuple[Attempt, Next]]
+"""Attempts whose claims are current, and what becomes of the runs."""
+
+
 def end(tx: Tx, attempts: Sequence[Attempt], runners: Runners, *, now: Instant) -> list[Result]:
     """Write how attempts ended: the run, its transition, output, deliveries, rollups and a dead letter's notice;
     then let go what waited behind them. Fenced: a lost claim writes nothing."""
@@ -58,22 +63,26 @@ def end(tx: Tx, attempts: Sequence[Attempt], runners: Runners, *, now: Instant) 
     fences = tx.fences([a.key for a in attempts])
     current = [a for a in attempts if a.key in fences]
     won = list(zip(current, _decide(tx, current, fences, runners, now), strict=True))
-    _leave(tx, won, fences, now)
+    for at, some in _by_instant(tx, won, fences, now).items():
+        _leave(tx, some, fences, at, now)
+        conclude(tx, _finals(some), now=now, ended_at=at)
     _write_what_it_left(tx, won, now)
-    finals = [
-        Final(a.claimed.work.run_id, a.claimed.work.automation_id, a.claimed.work.workspace, a.claimed.work.automation,
-              n.state, n.outcome, n.reason, n.error, n.dead, a.claimed.definition, a.ended.text[:INBOX_TEXT])
-        for a, n in won if n.state in ENDED
-    ]
     announce_reviews(tx, [
         (a.claimed.work.run_id, a.claimed.work.automation_id, a.claimed.work.workspace, a.claimed.work.automation,
          a.claimed.definition.owner if a.claimed.definition else "", n.error)
         for a, n in won if n.state is RunState.REVIEW
     ], now=now)
-    conclude(tx, finals, now=now)
     release_behind(tx, {a.claimed.work.automation_id for a, _ in won}, now=now)
     nexts = {a.key: n for a, n in won}
     return [nexts.get(a.key) for a in attempts]
+
+
+def _finals(won: Won) -> list[Final]:
+    return [
+        Final(a.claimed.work.run_id, a.claimed.work.automation_id, a.claimed.work.workspace, a.claimed.work.automation,
+              n.state, n.outcome, n.reason, n.error, n.dead, a.claimed.definition, a.ended.text[:INBOX_TEXT])
+        for a, n in won if n.state in ENDED
+    ]
 
 
 def end_alone(tx: Tx, attempts: Sequence[Attempt], *, now: Instant) -> list[Result]:
@@ -86,7 +95,8 @@ def end_alone(tx: Tx, attempts: Sequence[Attempt], *, now: Instant) -> list[Resu
                  a.ended.error, dead=True))
         for a in attempts if a.key in fences
     ]
-    _leave(tx, won, fences, now)
+    for at, some in _by_instant(tx, won, fences, now).items():
+        _leave(tx, some, fences, at, now)
     for a, n in won:
         tx.quarantine_run(a.claimed.work.run_id, n.error, now=now)
     tx.write_inbox([_dead_letter(Final(
@@ -117,7 +127,7 @@ def _decide(tx: Tx, attempts: Sequence[Attempt], fences: Fences, runners: Runner
                 a.ended, run_id=work.run_id, attempt=work.attempt, attempts=a.claimed.attempts, definition=definition,
                 interactive=work.source == "manual", effects_done=left.effects_done, now=now, given_back=given_back,
             )
-        cancel_reason = fences[a.key][1]
+        cancel_reason = fences[a.key].cancel_reason
         nexts.append(asked_to_end(became, Reason(cancel_reason)) if cancel_reason else became)
     return nexts
 
@@ -127,8 +137,20 @@ _UNREADABLE = Definition(name="unreadable", target=Target("noop"))
 """Stands in for a definition that cannot be read: its run failed, and nothing is tried again."""
 
 
-def _leave(tx: Tx, won: Sequence[tuple[Attempt, Next]], fences: Fences, now: Instant) -> None:
-    """Take the runs out of `running`, each by its own transition."""
+def _by_instant(tx: Tx, won: Won, fences: Fences, now: Instant) -> dict[Instant, Won]:
+    """By when they end: now, and where the clock was set back meanwhile, no earlier than what is written of a run."""
+    latest = tx.latest([a.claimed.work.run_id for a, _ in won if a.claimed.work.kind not in _NEVER_ACT])
+    if all(fences[a.key].began_at <= now for a, _ in won) and max(latest.values(), default=now) <= now:
+        return {now: won} if won else {}
+    found: dict[Instant, list[tuple[Attempt, Next]]] = {}
+    for a, n in won:
+        at = max(now, fences[a.key].began_at, latest.get(a.claimed.work.run_id, now))
+        found.setdefault(at, []).append((a, n))
+    return dict(found)
+
+
+def _leave(tx: Tx, won: Won, fences: Fences, at: Instant, now: Instant) -> None:
+    """Take the runs out of `running` at an instant, each by its own transition."""
     ends: list[tuple[object, ...]] = []
     retries: list[tuple[object, ...]] = []
     holds: list[tuple[object, ...]] = []
@@ -138,7 +160,7 @@ def _leave(tx: Tx, won: Sequence[tuple[Attempt, Next]], fences: Fences, now: Ins
     for a, n in won:
         work = a.claimed.work
         run, token = work.run_id, work.token
-        seq, cancel_reason, worker = fences[run, token]
+        seq, cancel_reason, worker, _ = fences[run, token]
         reason = cancel_reason if n.event is RunEvent.CANCEL and cancel_reason else n.reason
         transitions.append((run, seq + 1, "running", n.state, reason, worker, token, work.attempt, n.error_class))
         match n.event:
@@ -152,16 +174,16 @@ def _leave(tx: Tx, won: Sequence[tuple[Attempt, Next]], fences: Fences, now: Ins
                 asides.append((run, token, reason, n.error))
             case _:
                 ends.append((run, token, n.state, reason, n.outcome, n.error_class, n.error, a.ended.exit_code,
-                             now if n.dead else None))
-    tx.end(ends, now=now)
+                             at if n.dead else None))
+    tx.end(ends, now=at)
     tx.retry(retries)
     tx.hold(holds)
     tx.release(releases, now=now)
     tx.set_aside(asides)
-    tx.write_transitions(transitions, now=now)
+    tx.write_transitions(transitions, now=at)
 
 
-def _write_what_it_left(tx: Tx, won: Sequence[tuple[Attempt, Next]], now: Instant) -> None:
+def _write_what_it_left(tx: Tx, won: Won, now: Instant) -> None:
     # A run that is set aside keeps its traces: they are what a person decides by.
     attempts = [a for a, n in won if n.state is not RunState.REVIEW]
     tx.write_outputs([
@@ -194,8 +216,9 @@ class Final:
     text: str = ""
 
 
-def conclude(tx: Tx, finals: Sequence[Final], *, now: Instant) -> None:
-    """Deliveries, dead letters, health and month of runs that have ended, in the transaction that ended them."""
+def conclude(tx: Tx, finals: Sequence[Final], *, now: Instant, ended_at: Instant) -> None:
+    """Deliveries, dead letters, health and month of runs that have ended, in the transaction that ended them.
+    `ended_at`: the instant that is written down for it; what is to be done from now on is due now."""
     deliveries: list[tuple[object, ...]] = []
     inbox: list[tuple[object, ...]] = []
     for f in finals:
@@ -220,7 +243,7 @@ def conclude(tx: Tx, finals: Sequence[Final], *, now: Instant) -> None:
             inbox.append(_dead_letter(f, now))
     tx.create_deliveries(deliveries, now=now)
     tx.write_inbox(inbox, now=now)
-    _roll_up(tx, finals, now)
+    _roll_up(tx, finals, ended_at)
     tx.complete({f.automation_id for f in finals if f.definition and _once(f.definition)}, now=now)
 
 

@@ -45,11 +45,12 @@ def recover(tx: Tx, worker: str, runners: Runners, definitions: Definitions, *, 
     held = {h.run_id: h for h in tx.held_by(worker, RECOVER_CHUNK)}
     tx.lock_automations({h.automation_id for h in held.values()})
     traces = read_traces(tx, [(h.run_id, h.token, h.runner) for h in held.values()], runners)
+    at = tx.not_before(list(held), now)
     lost = tx.lose([(h.run_id, h.token) for h in held.values()])
     tx.write_transitions(
         [(run, seq, "running", "lost", Reason.WORKER_LOST, worker, held[run].token, held[run].attempt,
           ErrorClass.WORKER_LOST) for run, seq, _, _ in lost],
-        now=now,
+        now=at,
     )
     tx.forget_children([(run, held[run].token) for run, *_ in lost])
     requeue, aside, failed, unwanted = [], [], [], []
@@ -66,9 +67,9 @@ def recover(tx: Tx, worker: str, runners: Runners, definitions: Definitions, *, 
             failed.append(h)
         else:
             requeue.append(h)
-    _write(tx, "queued", tx.requeue([h.run_id for h in [*requeue, *unwanted]], now=now), now)
-    _write(tx, "review", tx.to_review([(h.run_id, "its worker died while it ran") for h in aside]), now)
-    _write(tx, "failed", tx.abandon([(h.run_id, NO_ATTEMPT_LEFT) for h in failed], now=now), now)
+    _write(tx, "queued", tx.requeue([h.run_id for h in [*requeue, *unwanted]], now=at), at)
+    _write(tx, "review", tx.to_review([(h.run_id, "its worker died while it ran") for h in aside]), at)
+    _write(tx, "failed", tx.abandon([(h.run_id, NO_ATTEMPT_LEFT) for h in failed], now=at), at)
     cancel(tx, [(h.run_id, h.cancel_reason or "", h.cancel_by) for h in unwanted], definitions, now=now)
     announce_reviews(
         tx,
@@ -83,7 +84,7 @@ def recover(tx: Tx, worker: str, runners: Runners, definitions: Definitions, *, 
                   Reason.WORKER_LOST, NO_ATTEMPT_LEFT, True, known[h.run_id][1])
             for h in failed
         ],
-        now=now,
+        now=now, ended_at=at,
     )
     release_behind(tx, {held[run].automation_id for run, *_ in lost}, now=now)
     return {

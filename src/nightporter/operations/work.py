@@ -88,13 +88,14 @@ def review(tx: Tx, run_id: str, decision: Literal["retry", "dismiss"], *, by: st
     if automation is not None and automation.state == AutomationState.REMOVED:
         raise Conflict(f"{run_id} cannot run again", why=f"{automation.name} was removed",
                        next=f"nightporter review {run_id} dismiss")
-    rows = tx.requeue([run_id], now=now)
+    at = tx.not_before([run_id], now)
+    rows = tx.requeue([run_id], now=at)
     if not rows:
         raise _waits_for_nobody(run_id)
     tx.forget_intents(run_id)
     tx.write_transitions(
         [(run, seq, "review", "queued", None, by, token, attempt, None) for run, seq, token, attempt, _ in rows],
-        now=now,
+        now=at,
     )
 
 
@@ -104,9 +105,10 @@ def _waits_for_nobody(run_id: str) -> Conflict:
 
 def dismiss_runs(tx: Tx, run_ids: Sequence[str], *, reason: Reason, by: str, now: Instant) -> int:
     """Close runs that wait for a review; how many. Their automations are locked already."""
-    rows = tx.dismiss(run_ids, reason=reason, now=now)
+    at = tx.not_before(run_ids, now)
+    rows = tx.dismiss(run_ids, reason=reason, now=at)
     tx.write_transitions(
-        [(run, seq, "review", "failed", reason, by, token, attempt, None) for run, seq, token, attempt in rows], now=now
+        [(run, seq, "review", "failed", reason, by, token, attempt, None) for run, seq, token, attempt in rows], now=at
     )
     runs = [row[0] for row in rows]
     about, definitions, versions = tx.run_states(runs), _definitions(tx, runs), tx.run_versions(runs)
@@ -114,7 +116,7 @@ def dismiss_runs(tx: Tx, run_ids: Sequence[str], *, reason: Reason, by: str, now
         tx,
         [Final(RunId(run), versions[run][0], about[run][1], about[run][2], RunState.FAILED, None, reason, "", False,
                definitions.get(run)) for run in runs],
-        now=now,
+        now=now, ended_at=at,
     )
     return len(rows)
 

@@ -32,6 +32,8 @@ class Candidate(NamedTuple):
     seq: int
     scheduled_for: Instant | None
     has_payload: int
+    not_before: Instant
+    """Of its latest step: what is written of it next is no earlier."""
 
 
 class Able(NamedTuple):
@@ -41,6 +43,15 @@ class Able(NamedTuple):
     """Of runners it has."""
     beside: str = ""
     """`automation/version` of what it cannot run although it has the runner."""
+
+
+class Fence(NamedTuple):
+    """What an end has to know of a claim that is current; columns of `run_fences`."""
+
+    seq: int
+    cancel_reason: str | None
+    worker: str
+    began_at: Instant
 
 
 class Waiting(NamedTuple):
@@ -161,9 +172,18 @@ class DispatchTx(TxBase):
 
     # -- the ways out of running, each fenced ---------------------------------------------------------------------
 
-    def fences(self, claims: Sequence[tuple[str, int]]) -> dict[tuple[str, int], tuple[int, str | None, str]]:
-        """Of the claims `(run, token)`, those that are current, locked: `(seq, reason to cancel, worker)` by claim."""
-        return {(r[0], r[1]): (r[2], r[3], r[4]) for r in self.sql.each("run_fences", claims)}
+    def fences(self, claims: Sequence[tuple[str, int]]) -> dict[tuple[str, int], Fence]:
+        """Of the claims `(run, token)`, those that are current, locked."""
+        return {(r[0], r[1]): Fence._make(r[2:]) for r in self.sql.each("run_fences", claims)}
+
+    def not_before(self, run_ids: Collection[str], now: Instant) -> Instant:
+        """Now, or the latest instant that is written down of any of these runs, if a clock was set back since."""
+        return max([now, *self.latest(run_ids).values()])
+
+    def latest(self, run_ids: Collection[str]) -> dict[str, Instant]:
+        """The latest instant that is written down of each run."""
+        rows = self.sql.each("run_latest", [(r,) for r in run_ids])
+        return {run: Instant(max(at for at in instants if at is not None)) for run, *instants in rows}
 
     def end(self, rows: Sequence[Row], *, now: Instant) -> None:
         """`(run, token, state, reason, outcome, error class, error, exit code, dead since)`."""
@@ -246,14 +266,14 @@ class DispatchTx(TxBase):
 
     # -- what a runner writes while it works --------------------------------------------------------------------
 
-    def fence(self, run_id: str, token: int) -> int:
-        """The attempt under the claim. Raises LostClaim when it is not the current one."""
+    def fence(self, run_id: str, token: int) -> tuple[int, Instant]:
+        """The attempt under the claim, and when it began. Raises LostClaim when the claim is not the current one."""
         row = self.sql.one("run_fence", id=run_id, token=token)
         if row is None:
             raise LostClaim(f"claim {token} on {run_id} is no longer current",
                             why="the run went on without this worker",
                             next="stop the work: its result will not be written")
-        return int(row[0])
+        return row[0], row[1]
 
     def write_child(self, run_id: str, token: int, *, worker: str, host: str, group: int, started: int) -> None:
         self.sql.run("child_write", run_id=run_id, token=token, worker=worker, host=host, process_group=group,

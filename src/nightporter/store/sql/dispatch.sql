@@ -52,7 +52,8 @@ SELECT runner, count(*), min(queued_at) FROM run WHERE state = 'queued' AND bloc
 -- cannot execute is passed over. That nobody stopped the desk is asked once more, see `claim_facts`.
 SELECT run.id, run.automation_id, run.source, a.concurrent, a.cooldown, a.state, run.workspace, run.trigger_id,
        run.firing_id, run.version, run.runner, run.attempt, run.attempts, run.token, run.seq, run.scheduled_for,
-       run.has_payload
+       run.has_payload, CASE WHEN run.attempt_at IS NULL THEN run.queued_at ELSE coalesce(
+           (SELECT t.at FROM transition t WHERE t.run_id = run.id AND t.seq = run.seq), run.attempt_at) END
 FROM run JOIN automation a ON a.id = run.automation_id
 WHERE run.workspace = :workspace AND run.state = 'queued' AND run.blocked IS NULL
   AND replace(:kinds, '|' || run.runner || '|', '') <> :kinds
@@ -64,7 +65,8 @@ ORDER BY run.rank LIMIT :room @lock_free(run);
 -- One named run, for a command that executes it in its own process.
 SELECT run.id, run.automation_id, run.source, a.concurrent, a.cooldown, a.state, run.workspace, run.trigger_id,
        run.firing_id, run.version, run.runner, run.attempt, run.attempts, run.token, run.seq, run.scheduled_for,
-       run.has_payload
+       run.has_payload, CASE WHEN run.attempt_at IS NULL THEN run.queued_at ELSE coalesce(
+           (SELECT t.at FROM transition t WHERE t.run_id = run.id AND t.seq = run.seq), run.attempt_at) END
 FROM run JOIN automation a ON a.id = run.automation_id
 WHERE run.id = :id AND run.state = 'queued' AND run.blocked IS NULL
   AND NOT EXISTS (SELECT 1 FROM setting WHERE key = 'stopped') @lock_free(run);
@@ -114,9 +116,16 @@ WHERE v.automation_id = :automation_id AND v.version = :version;
 
 -- name: run_fences
 -- Locks the runs whose claim is still the current one; a worker that was presumed dead finds nothing here.
-SELECT run.id, run.token, run.seq, run.cancel_reason, run.worker FROM @rows(id text, token int) AS r
+SELECT run.id, run.token, run.seq, run.cancel_reason, run.worker, run.attempt_at FROM @rows(id text, token int) AS r
 JOIN run ON run.id = r.id
 WHERE run.state = 'running' AND run.token = r.token ORDER BY run.id @lock(run);
+
+-- name: run_latest
+-- The latest instants that are written down of runs: of their steps and of their effects.
+SELECT r.id, (SELECT max(t.at) FROM transition t WHERE t.run_id = r.id),
+       (SELECT max(e.intended_at) FROM effect e WHERE e.run_id = r.id),
+       (SELECT max(e.done_at) FROM effect e WHERE e.run_id = r.id)
+FROM @rows(id text) AS r;
 
 -- name: run_end  running -> succeeded | failed | timed_out | cancelled | skipped
 -- Fenced: a worker that was presumed dead changes nothing. The ending is the run's last change.
@@ -228,7 +237,7 @@ ON CONFLICT (automation_id, month) DO UPDATE SET
 
 -- name: run_fence
 -- Locks the run and answers whether the claim is still the current one.
-SELECT run.attempt FROM run WHERE run.id = :id AND run.token = :token AND run.state = 'running' @lock(run);
+SELECT run.attempt, run.attempt_at FROM run WHERE run.id = :id AND run.token = :token AND run.state = 'running' @lock(run);
 
 -- name: child_write
 -- Asked again where the answer to the first commit was lost.
@@ -250,12 +259,13 @@ ON CONFLICT (run_id, key) DO UPDATE SET attempt = excluded.attempt, token = excl
     intended_at = excluded.intended_at WHERE effect.state = 'intended';
 
 -- name: effect_do
-UPDATE effect SET state = 'done', done_at = :now, permalink = :permalink
+UPDATE effect SET state = 'done', permalink = :permalink,
+       done_at = CASE WHEN effect.intended_at > :now THEN effect.intended_at ELSE :now END
 WHERE run_id = :run_id AND key = :key AND state = 'intended';
 
 -- name: effect_started_done
 -- The attempt ended: its start is no open question any more.
-UPDATE effect SET state = 'done', done_at = :now
+UPDATE effect SET state = 'done', done_at = CASE WHEN effect.intended_at > :now THEN effect.intended_at ELSE :now END
 FROM @rows(run_id text, key text) AS r WHERE effect.run_id = r.run_id AND effect.key = r.key AND effect.state = 'intended';
 
 -- name: effect_counts
