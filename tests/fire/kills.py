@@ -38,7 +38,7 @@ def soak(order: Order) -> list[str]:
                 store = str(folder / "ledger.db") if kind == "sqlite" else databases.create(name, migrated=False)
                 with a_world(folder) as world, a_house(folder, store, world) as house:
                     figures, said = storm(house, rounds=some, seed=seed)
-                    print(f"{kind}, seed {seed}: {figures}", *said, sep="\n  ", flush=True)
+                    print(f"{kind}, seed {seed}: {figures}", flush=True)
                     if said:
                         _keep(house, folder, said)
                         print(f"  kept in {folder}; again: {order.replay(seed=seed, rounds=some, store=kind)}")

@@ -21,7 +21,7 @@ def slot_early() -> None:
         moved = store.write(lambda tx: tx.advance([(p.armed, p.next_fire_at) for p in plans], tzdata=TZDATA))
         firings = [firing for p in plans if p.armed.trigger_id in moved for firing in p.firings]
         answers = store.write(lambda tx: admit(tx, firings, now=now))
-        return [list(zip(firings, answers, strict=True))]
+        return [(list(zip(firings, answers, strict=True)), None)]
 
     put(ClockSource, "_written", written)
 

@@ -24,6 +24,7 @@ def storm(
     at the end."""
     chance = random.Random(seed)
     found: list[str] = []
+    known: set[str] = set()
     for number in range(1, rounds + 1):
         early = deaths is DEATHS and number <= FIRST_BOOTS
         [death] = [in_its_boot] if early else chance.choices([*deaths], [*deaths.values()])
@@ -33,7 +34,8 @@ def storm(
             said = [f"the desk: {error}"]
         if chance.random() < BY_THE_DEAD and any(desk.ready_at for desk in house.desks):
             said += [f"by the dead desk: {one}" for one in audited(house)]
-        found += [f"round {number}, {death.__name__}: {one}" for one in said]
+        found += [f"round {number}, {death.__name__}: {one}" for one in said if one.partition(": ")[2] not in known]
+        known.update(one.partition(": ")[2] for one in said)  # what is wrong once is found again in each round
         for desk in house.desks:
             if desk.process.poll() is None:
                 house.kill(desk)

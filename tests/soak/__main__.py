@@ -17,6 +17,10 @@ PARTS = {
 """Each part: the module whose `soak(order)` returns its findings, and what it does."""
 
 
+SHOWN = 20
+"""Findings that are shown at the end, at most."""
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make soak", description="Proofs that take long, each a named part.")
     parser.add_argument("--part", default="all", choices=["all", *PARTS])
@@ -39,8 +43,9 @@ def _one(order: Order, module: str, what: str) -> list[str]:
     print(f"{order.part}: {what}; seed {order.seed}", flush=True)
     begun = time.monotonic()
     found: list[str] = importlib.import_module(module).soak(order)
-    print(f"{order.part}: {len(found)} findings in {time.monotonic() - begun:.0f} s", *found, sep="\n  ", flush=True)
+    print(f"{order.part}: {len(found)} findings in {time.monotonic() - begun:.0f} s", flush=True)
     if found:
+        print(*found[:SHOWN], sep="\n", flush=True)
         print(f"kept in {order.folder}; again: {order.replay(seed=order.seed, rounds=order.rounds)}", flush=True)
     else:
         shutil.rmtree(order.folder)

@@ -67,6 +67,32 @@ def tick_all(source: ClockSource) -> int:
     return turns
 
 
+class Busy:
+    """A store whose writes wait for somebody else's first."""
+
+    def __init__(self, store: Store, clock: ManualClock, wait: timedelta) -> None:
+        self._store, self._clock, self._wait = store, clock, wait
+        self.read = store.read
+
+    def write(self, work: Callable[[Tx], Any]) -> Any:
+        def later(tx: Tx) -> Any:
+            self._clock.advance(self._wait)
+            return work(tx)
+
+        return self._store.write(later)
+
+
+def test_an_answer_that_had_to_wait_for_the_store_is_of_when_it_was_given(store: Store, clock: ManualClock) -> None:
+    every(store, clock, "1m")
+    clock.advance(timedelta(minutes=1))
+    came = clock.now()
+    source = ClockSource(Busy(store, clock, timedelta(seconds=5)), clock, Kick())  # type: ignore[arg-type]  # in part
+    source.tick()
+    given = came + 5 * SECOND
+    assert rows(store, "SELECT scheduled_for, arrived_at FROM firing") == [(came, given)]
+    assert rows(store, "SELECT run.queued_at, t.at FROM run JOIN transition t ON t.run_id = run.id") == [(given, given)]
+
+
 # -- on time --------------------------------------------------------------------------------------------------------
 
 

@@ -144,8 +144,8 @@ def slot_key(slot: Instant) -> str:
 
 
 def answer(tx: Tx, plans: Sequence[Plan], *, now: Instant) -> list[tuple[Firing | Settled, Answer]]:
-    """Move the slots on and admit what they became. What another scheduler moved on first is left out."""
-    tx.lock_automations({p.armed.automation_id for p in plans})  # before their triggers, as an edit does
+    """Move the slots on and admit what they became. What another scheduler moved on first is left out. The caller has
+    the locks of their automations."""
     moved = tx.advance([(p.armed, p.next_fire_at) for p in plans], tzdata=TZDATA)
     ours = [p for p in plans if p.armed.trigger_id in moved]
     firings = [firing for p in ours for firing in p.firings]
@@ -219,7 +219,9 @@ class ClockSource:
         glance: Glance | None = None
 
         def write(tx: Tx, some: Sequence[Plan]) -> tuple[list[tuple[Firing | Settled, Answer]], Glance]:
-            return answer(tx, some, now=now), self._glance(tx)
+            tx.lock_automations({p.armed.automation_id for p in some})  # before their triggers, as an edit does
+            # The store, or the locks, may have been somebody else's for a while: what is decided now is of now.
+            return answer(tx, some, now=Instant(max(now, self._clock.now()))), self._glance(tx)
 
         for answered, seen in self._written(plans, write, now):
             self._heard(answered)

@@ -141,15 +141,18 @@ class Porter:
         )
         if target is not None:
             definition = replace(definition, target=target)
-        clocks = tuple(self._trigger(when, definition, n) for n, when in enumerate(triggers))
+        # What is said of the whole automation holds for each schedule that says nothing itself, as in a file.
+        clocks = tuple(
+            self._trigger(when, definition, when.overlap or policy.get("overlap"), n) for n, when in enumerate(triggers)
+        )
         self._definitions.append(replace(definition, triggers=(*clocks, *definition.triggers)))
 
     @staticmethod
-    def _trigger(when: When, definition: Definition, n: int) -> TriggerSpec:
+    def _trigger(when: When, definition: Definition, overlap: str | None, n: int) -> TriggerSpec:
         schedule = parse(when.kind, when.expression, when.timezone or definition.timezone)  # type: ignore[arg-type]
         return TriggerSpec(
             name=when.name or ("clock" if n == 0 else f"clock-{n + 1}"), kind="clock", schedule=schedule,
-            enabled=when.enabled, overlap=Overlap(when.overlap) if when.overlap else None,
+            enabled=when.enabled, overlap=Overlap(overlap) if overlap else None,
         )
 
     # -- running ------------------------------------------------------------------------------------------------
