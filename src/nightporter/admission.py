@@ -18,6 +18,7 @@ from nightporter.clock import SECOND, Instant
 from nightporter.errors import NotFound
 from nightporter.rules.gates import ASKS_AGAIN, PAYLOAD_LIMIT, Asking, Load, TriggerFacts, caps, goes_alone, judge
 from nightporter.store import Tx
+from nightporter.store.tx_admission import Arrival
 from nightporter.words import (
     Answer,
     Firing,
@@ -62,7 +63,7 @@ class _Batch:
     stopped: bool = False
     nth: Counter[str] = field(default_factory=Counter)
     """Lines of each trigger in this batch."""
-    runs: list[tuple[object, ...]] = field(default_factory=list)
+    runs: list[Arrival] = field(default_factory=list)
     lines: list[tuple[object, ...]] = field(default_factory=list)
     payloads: list[tuple[object, ...]] = field(default_factory=list)
     counts: dict[str, list[object]] = field(default_factory=dict)
@@ -133,7 +134,7 @@ class _Batch:
 
     def _supersede(self, trigger: TriggerFacts, run_id: RunId) -> bool:
         """Cancel what the new run replaces. True when something is still running that must end first."""
-        self.write()  # runs of this very batch may be among them
+        self.write(offer=False)  # runs of this very batch may be among them
         going = self.tx.going(trigger.automation_id)
         waiting = [r for r, state, *_ in going if state in ("queued", "held")]
         running = [r for r, state, *_ in going if state not in ("queued", "held")]
@@ -155,11 +156,12 @@ class _Batch:
     ) -> None:
         policy = trigger.policy
         priority = BY_HAND_PRIORITY if trigger.kind == "manual" else policy.priority
-        self.runs.append((
+        self.runs.append(Arrival(
             run_id, trigger.workspace, trigger.automation_id, trigger.trigger_id, firing_id, trigger.kind,
             trigger.definition_version, policy.runner, blocked, self.now + priority * 10 * SECOND, priority,
             policy.attempts, firing.scheduled_for, firing.root, firing.depth, firing.replay_of,
-            int(bool(firing.text or firing.payload is not None)),
+            int(bool(firing.text or firing.payload is not None)), trigger.concurrent, policy.cooldown, trigger.state,
+            firing.text, firing.payload,
         ))
 
     def _line(
@@ -187,12 +189,13 @@ class _Batch:
         count[3], count[4] = verdict, reason
         return Answer(verdict, reason, None if run_id is None else RunId(run_id), firing_id, detail)
 
-    def write(self) -> None:
-        """Write what is decided so far. Called at the end, and before a decision that must see it in the store."""
-        self.tx.queue_runs(self.runs, now=self.now)
-        self.tx.write_transitions(
-            [(run[0], 1, None, "queued", None, None, None, 0, None) for run in self.runs], now=self.now
-        )
+    def write(self, *, offer: bool = True) -> None:
+        """Write what is decided so far. Called at the end, and before a decision that must see it in the store.
+
+        Runs are offered to the worker of this process first: one that it takes begins without having been queued.
+        """
+        begun = self.tx.offer("queued", self.runs, now=self.now) if offer else ()
+        self.tx.queue_runs([run for run in self.runs if run.run_id not in begun], now=self.now)
         self.tx.write_firings(self.lines, self.payloads, now=self.now)
         self.tx.count_triggers([tuple(count) for count in self.counts.values()], now=self.now)
         if self.runs:

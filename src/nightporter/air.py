@@ -21,6 +21,7 @@ from nightporter.errors import StoreError, StoreRefused
 from nightporter.store import Store, Tx
 from nightporter.store.durable import durable
 from nightporter.store.gather import Answered, Gather
+from nightporter.store.tx import Taker
 
 log = logs.get(__name__)
 
@@ -90,7 +91,7 @@ class Air(ABC, Generic[C, E, R]):
         self._idle = asyncio.Event()
         self._idle.set()
         self._ends: Gather[E, E, R] = Gather(store.writer, self._write, self._written_on_writer)
-        store.writer.ride(self.topic, self._claim_what_is_due, self._claimed_on_writer, self._doubted)
+        store.writer.ride(self.topic, self._ride, self._claimed_on_writer, self._doubted, self._taker())
 
     # -- what a stage adds ----------------------------------------------------------------------------------------
 
@@ -122,6 +123,10 @@ class Air(ABC, Generic[C, E, R]):
     def _give_back(self, tx: Tx, ours: Collection[Key]) -> int:
         """Let go of rows under this worker's claim that are not `ours`; how many."""
 
+    def _taker(self) -> Taker | None:
+        """Who is offered rows of the topic before they are left; it adds what it takes to `Tx.taken`."""
+        return None
+
     # -- claiming -----------------------------------------------------------------------------------------------
 
     @property
@@ -147,12 +152,21 @@ class Air(ABC, Generic[C, E, R]):
             ours = self._unwritten | self._unwritable
         if tx is self._claiming_in:
             ours.update(one.key for one in self._claimed_in_it)
+        ours.update(one.key for one in tx.taken.get(self.topic, ()))
         return self._give_back(tx, ours)
 
-    def _claim_what_is_due(self, tx: Tx) -> list[C]:
+    def _room(self, tx: Tx) -> int:
+        """How much more may be claimed in this transaction."""
         if tx is not self._claiming_in:  # a look and a rider may share a commit, and only the commit takes the slots
             self._claiming_in, self._claimed_in_it = tx, []
-        room = self._slots - len(self._flying) - len(self._claimed_in_it) if self._claiming else 0
+        in_it = len(self._claimed_in_it) + len(tx.taken.get(self.topic, ()))
+        return self._slots - len(self._flying) - in_it if self._claiming else 0
+
+    def _ride(self, tx: Tx) -> list[C]:
+        return [*tx.taken.get(self.topic, ()), *self._claim_what_is_due(tx)]
+
+    def _claim_what_is_due(self, tx: Tx) -> list[C]:
+        room = self._room(tx)
         claimed = self._claim(tx, room, self._claimed_in_it) if room > 0 else []
         self._claimed_in_it += claimed
         self._full = len(claimed) >= room

@@ -238,6 +238,8 @@ def _around_the_transaction(passed: Passed) -> None:
     inside("queue_runs", "run-queued")
     inside("write_firings", "line-written")
     inside("claim", "run-claimed", "claim")
+    inside("begin_runs", "run-queued")  # a run that begins as it is admitted passes both
+    inside("begin_runs", "run-claimed", "claim")
     inside("end", "end-written", "end")
     inside("create_deliveries", "delivery-inserted")
     inside("send", "delivery-taken", "take")

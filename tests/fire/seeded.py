@@ -45,8 +45,8 @@ def answered_early() -> None:
         self._early = jobs
         return together(self, jobs, riders=riders)
 
-    def riding(self: Any, tx: Any) -> Any:
-        for rider, result in ride(self, tx):
+    def riding(self: Any, tx: Any, riders: Any) -> Any:
+        for rider, result in ride(self, tx, riders):
             rider.done(result)
         answer(self, self._early, tx.kicks)
         told.update(map(id, self._early))

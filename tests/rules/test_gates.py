@@ -32,7 +32,7 @@ POLICY = Policy(
 TRIGGER = TriggerFacts(
     trigger_id="aut_1/call", automation_id="aut_1", kind="call", enabled=True, removed=False, policy=POLICY, version=1,
     workspace="default", owner="", state="active", state_reason="", definition_version=1, last_started_at=None,
-    firings=0,
+    firings=0, concurrent=None,
 )
 
 

@@ -819,12 +819,12 @@ def lost(flight: Flight, answer: str) -> Iterator[None]:
     """What the writer has to tell the flight does not arrive."""
     setattr(flight, answer, lambda claimed: None)
     rider = flight._store.writer._riders["queued"]
-    flight._store.writer.ride("queued", rider.work, lambda claimed: None)
+    flight._store.writer.ride("queued", rider.work, lambda claimed: None, taker=rider.taker)
     try:
         yield
     finally:
         delattr(flight, answer)
-        flight._store.writer.ride("queued", rider.work, rider.done)
+        flight._store.writer.ride("queued", rider.work, rider.done, rider.doubted, rider.taker)
 
 
 async def test_what_may_have_happened_already_is_set_aside_for_a_person(

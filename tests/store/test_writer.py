@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar, cast
 
 import pytest
 from turns import held
 
+from nightporter.clock import Instant
 from nightporter.errors import StoreError, StoreUnwritable
 from nightporter.store import Store, Tx
 from nightporter.store.sql_port import Sql
@@ -246,6 +247,77 @@ def test_a_rider_of_a_commit_that_failed_is_not_told(writer: Writer, faults: Fau
     with pytest.raises(StoreUnwritable):
         writer.write(lambda tx: tx.kick("queued"))
     assert told == []
+
+
+class Taker:
+    """Rides for `queued` and takes all it is offered."""
+
+    def __init__(self, writer: Writer) -> None:
+        self.told: list[list[str]] = []
+        self.falls = 0
+        writer.ride("queued", self._ride, self.told.append, taker=self._take)
+
+    def _take(self, tx: Tx, rows: Sequence[str], now: Instant) -> Sequence[str]:
+        tx.taken.setdefault("queued", []).extend(rows)
+        return rows
+
+    def _ride(self, tx: Tx) -> list[str]:
+        if self.falls:
+            self.falls -= 1
+            raise ValueError("it cannot ride")
+        return list(tx.taken.get("queued", ()))
+
+
+def offers(row: str, tx: Tx) -> list[str]:
+    """What is left of the row."""
+    tx.kick("queued")
+    return [row] if row not in tx.offer("queued", [row], now=Instant(0)) else []
+
+
+def test_what_a_rider_takes_it_is_told_of_after_the_commit(writer: Writer) -> None:
+    taker = Taker(writer)
+    assert writer.write(lambda tx: offers("a", tx)) == []
+    assert taker.told == [["a"]]
+
+
+def test_what_was_taken_of_a_function_that_failed_is_forgotten(writer: Writer) -> None:
+    taker = Taker(writer)
+
+    def bad(tx: Tx) -> None:
+        offers("b", tx)
+        raise ValueError("this one is bad")
+
+    with held(writer):
+        before = post(writer, lambda tx: offers("a", tx))
+        fell = post(writer, bad)
+        after = post(writer, lambda tx: offers("c", tx))
+    assert before.result(10) == after.result(10) == []
+    with pytest.raises(ValueError, match="bad"):
+        fell.result(10)
+    writer.close()
+    assert taker.told == [["a", "c"]]
+
+
+def test_what_a_rider_took_and_cannot_answer_for_is_left_as_if_it_were_not_there(writer: Writer) -> None:
+    taker = Taker(writer)
+    taker.falls = 2
+    assert writer.write(lambda tx: offers("a", tx)) == ["a"]
+    assert taker.told == []
+    assert writer.write(lambda tx: offers("b", tx)) == []
+    assert taker.told == [["b"]]
+
+
+def test_a_rider_that_leaves_while_it_takes_is_told_all_the_same(writer: Writer) -> None:
+    taker = Taker(writer)
+
+    def leaves(tx: Tx) -> list[str]:
+        left = offers("a", tx)
+        writer.unride("queued")
+        return left
+
+    assert writer.write(leaves) == []
+    assert taker.told == [["a"]]
+    assert writer.write(lambda tx: offers("b", tx)) == ["b"]
 
 
 @pytest.mark.parametrize("who", ["rider", "answer", "listener"])

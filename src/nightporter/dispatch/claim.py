@@ -7,11 +7,12 @@ import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from nightporter.air import Key
 from nightporter.clock import Instant
 from nightporter.store import Tx
+from nightporter.store.tx_admission import Arrival
 from nightporter.store.tx_dispatch import Able, Candidate, bars
 from nightporter.words import AutomationId, Definition, QuickRunner, RunId, Runner, TriggerId, Work
 
@@ -19,6 +20,7 @@ CLAIM_LIMIT = 500
 """Runs a claim takes at most: what waits behind it waits milliseconds."""
 
 Runners = Mapping[str, Runner | QuickRunner]
+W = TypeVar("W", Candidate, Arrival)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ class Definitions:
         ]
         return Able(bars(runners), bars(beside))
 
-    def sort_out(self, tx: Tx, candidates: Sequence[Candidate], runners: Runners) -> list[Candidate]:
+    def sort_out(self, tx: Tx, candidates: Sequence[W], runners: Runners) -> list[W]:
         """Those that these runners serve; the others are known from now on. See `words.Runner`."""
         choosy = {kind for kind, runner in runners.items() if hasattr(runner, "serves")}
         asked = {(c.automation_id, c.version): c.runner for c in candidates if c.runner in choosy}
@@ -143,17 +145,17 @@ def claim(
     definitions.fetch(tx, {(c.automation_id, c.version) for c in chosen})
     claimed = []
     for at, together in _by_instant(chosen, now).items():
-        begun = [_claimed(tx, c, payloads, definitions, at) for c in together]
+        begun = [
+            _claimed(tx, c, payloads.get(c.firing_id), definitions, at,
+                     token=c.token + 1, attempt=c.attempt + 1, seq=c.seq + 1)
+            for c in together
+        ]
         tx.write_transitions(
             [(c.work.run_id, c.seq, "queued", "running", None, worker, c.work.token, c.work.attempt, None)
              for c in begun],
             now=at,
         )
-        tx.intend(
-            [(c.work.run_id, started_key(c.work.token), "started", c.work.attempt, c.work.token)
-             for c in begun if _marks_its_start_here(runners.get(c.work.kind))],
-            now=at,
-        )
+        _mark_starts(tx, begun, runners, at)
         claimed += begun
     return claimed
 
@@ -165,6 +167,41 @@ def _by_instant(candidates: Sequence[Candidate], now: Instant) -> dict[Instant, 
     found: dict[Instant, list[Candidate]] = {}
     for c in candidates:
         found.setdefault(max(now, c.not_before), []).append(c)
+    return found
+
+
+def take(
+    tx: Tx, arrivals: Sequence[Arrival], *, worker: str, room: int, now: Instant, runners: Runners,
+    definitions: Definitions,
+) -> list[Claimed]:
+    """Claim runs as they are admitted: what queueing and claiming them would leave, without the detour.
+
+    `now`: when they are admitted. Those that may not begin are left to be queued. All are where there is no room for
+    each, or where a run waits that they would pass: who comes first is for `claim` to say.
+    """
+    may, timed = tx.claim_facts(worker, now)
+    if not may or timed or tx.waits(definitions.able(runners)):
+        return []
+    awake = [a for a in arrivals if a.blocked is None and a.runner in runners and not a.cooldown
+             and a.automation_state not in ASLEEP]
+    taken = _under_their_ceilings(tx, definitions.sort_out(tx, awake, runners))
+    if not taken or len(taken) > room:
+        return []
+    tx.begin_runs(taken, worker=worker, now=now)
+    definitions.fetch(tx, {(a.automation_id, a.version) for a in taken})
+    claimed = [_claimed(tx, a, (a.text, a.payload), definitions, now, token=1, attempt=1, seq=2) for a in taken]
+    _mark_starts(tx, claimed, runners, now)
+    return claimed
+
+
+def _under_their_ceilings(tx: Tx, arrivals: list[Arrival]) -> list[Arrival]:
+    # Admission holds the locks of their automations, so nobody else begins one meanwhile.
+    running = tx.running_of({a.automation_id for a in arrivals if a.concurrent is not None})
+    found = []
+    for a in arrivals:
+        if a.concurrent is None or running.get(a.automation_id, 0) < a.concurrent:
+            running[a.automation_id] = running.get(a.automation_id, 0) + 1
+            found.append(a)
     return found
 
 
@@ -213,26 +250,38 @@ ASLEEP = frozenset({"proposed", "paused", "auto_paused", "config_error"})
 
 
 def _claimed(
-    tx: Tx, c: Candidate, payloads: Mapping[str, tuple[str, str | None]], definitions: Definitions, now: Instant
+    tx: Tx, c: Candidate | Arrival, carried: tuple[str, str | None] | None, definitions: Definitions, now: Instant, *,
+    token: int, attempt: int, seq: int,
 ) -> Claimed:
+    """`carried`: text and JSON of the firing."""
     name, definition, error, payload, text = "", None, "", None, ""
     try:
         name, definition = definitions.get(tx, c.automation_id, c.version)
         if c.has_payload:
-            text, raw = payloads[c.firing_id]
+            if carried is None:
+                raise ValueError("it is not in the store any more")
+            text, raw = carried
             payload = None if raw is None else json.loads(raw)
     except Exception as unreadable:  # one bad row is this run's failure and nobody else's
         error = f"its definition or payload cannot be read: {unreadable}"
         definition = None
     work = Work(
-        run_id=RunId(c.run_id), token=c.token + 1, attempt=c.attempt + 1,
+        run_id=RunId(c.run_id), token=token, attempt=attempt,
         automation_id=AutomationId(c.automation_id), automation=name,
         workspace=c.workspace, trigger_id=TriggerId(c.trigger_id), source=c.source, kind=c.runner,
         config=definition.target.config if definition else {}, text=text, payload=payload,
         scheduled_for=c.scheduled_for, started_at=now, timeout=definition.limits.timeout if definition else None,
         output_limit=definition.limits.output if definition else 0,
     )
-    return Claimed(work, c.attempts, c.seq + 1, definition, error)
+    return Claimed(work, c.attempts, seq, definition, error)
+
+
+def _mark_starts(tx: Tx, claimed: Sequence[Claimed], runners: Runners, now: Instant) -> None:
+    tx.intend(
+        [(c.work.run_id, started_key(c.work.token), "started", c.work.attempt, c.work.token)
+         for c in claimed if _marks_its_start_here(runners.get(c.work.kind))],
+        now=now,
+    )
 
 
 def _marks_its_start_here(runner: Runner | QuickRunner | None) -> bool:

@@ -13,14 +13,16 @@ from typing import Any
 
 from nightporter import logs
 from nightporter.air import Air, Form, Key
-from nightporter.clock import SECOND, Clock
-from nightporter.dispatch.claim import Claimed, Definitions, Runners, claim
+from nightporter.clock import SECOND, Clock, Instant
+from nightporter.dispatch.claim import Claimed, Definitions, Runners, claim, take
 from nightporter.dispatch.desk import NotWrittenDown, WorkerDesk
 from nightporter.dispatch.end import Attempt, Result, end, end_alone
 from nightporter.dispatch.recover import take_back
 from nightporter.errors import LostClaim, MayHaveHappened
 from nightporter.rules.legible import legible, legible_value
 from nightporter.store import Store, Tx
+from nightporter.store.tx import Taker
+from nightporter.store.tx_admission import Arrival
 from nightporter.words import Ended, Ending, ErrorClass, QuickRunner, Reason, RunId, Runner
 
 log = logs.get(__name__)
@@ -68,6 +70,18 @@ class Flight(Air[Claimed, Attempt, Result]):
             tx, worker=self._worker, room=room, now=self._clock.now(), runners=self._runners,
             definitions=self._definitions, only=self._only,
         )
+
+    def _taker(self) -> Taker | None:
+        return None if self._only else self._take
+
+    def _take(self, tx: Tx, arrivals: Sequence[Arrival], now: Instant) -> Collection[str]:
+        room = self._room(tx)
+        taken = [] if room <= 0 else take(
+            tx, arrivals, worker=self._worker, room=room, now=now, runners=self._runners,
+            definitions=self._definitions,
+        )
+        tx.taken.setdefault(self.topic, []).extend(taken)
+        return {one.work.run_id for one in taken}
 
     def _give_back(self, tx: Tx, ours: Collection[Key]) -> int:
         return take_back(tx, self._worker, ours, self._runners, self._definitions, now=self._clock.now())

@@ -37,6 +37,8 @@ class TriggerFacts:
     last_started_at: Instant | None
     firings: int
     """Lines so far."""
+    concurrent: int | None
+    """Runs of the automation at once: no gate, but who claims has to know it."""
 
 
 @dataclass(frozen=True, slots=True)

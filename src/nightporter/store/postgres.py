@@ -24,6 +24,7 @@ from nightporter.errors import BadInput, StoreCorrupt, StoreError, StoreLocked, 
 from nightporter.store.kicks import Kicks, Listener
 from nightporter.store.migrate import migrate
 from nightporter.store.named import Query, queries
+from nightporter.store.postgres_array import array
 from nightporter.store.sql_port import Row
 from nightporter.store.tx import Tx
 from nightporter.store.writer import Writer
@@ -57,7 +58,7 @@ class PostgresSql:
             return []
         query = self._queries[name]
         for column, values in zip(query.columns, zip(*rows, strict=True), strict=True):
-            parameters[f"rows_{column}"] = list(values)
+            parameters[f"rows_{column}"] = array(values)
         cursor = self._connection.execute(query.sql.encode(), parameters, prepare=True)
         return cursor.fetchall() if cursor.description else []
 

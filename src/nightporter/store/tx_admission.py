@@ -3,12 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
 from nightporter.clock import HOUR, Instant
 from nightporter.rules.gates import Load, TriggerFacts
 from nightporter.store.sql_port import Row
 from nightporter.store.tx_base import TxBase
 from nightporter.words import Policy
+
+
+class Arrival(NamedTuple):
+    """A run that is about to be queued: the columns of `run_queue`, and what a claim has to know beside them."""
+
+    run_id: str
+    workspace: str
+    automation_id: str
+    trigger_id: str
+    firing_id: str
+    source: str
+    version: int
+    runner: str
+    blocked: str | None
+    rank: int
+    priority: int
+    attempts: int
+    scheduled_for: Instant | None
+    root: str | None
+    depth: int
+    replay_of: str | None
+    has_payload: int
+
+    concurrent: int | None
+    cooldown: int
+    automation_state: str
+    text: str
+    payload: str | None
+    """JSON."""
+
+
+    def row(self) -> Row:
+        """For `run_queue` and `run_begin`."""
+        return self[:_RUN_COLUMNS]
+
+
+_RUN_COLUMNS = Arrival._fields.index("concurrent")
 
 
 class AdmissionTx(TxBase):
@@ -18,7 +56,7 @@ class AdmissionTx(TxBase):
         return {
             r[0]: TriggerFacts(
                 r[0], r[1], r[2], bool(r[3]), r[4] is not None, Policy.from_json(r[5]), r[6], r[7], r[8], r[9], r[10],
-                r[11], r[12], r[13],
+                r[11], r[12], r[13], r[14],
             )
             for r in rows
         }
@@ -42,9 +80,10 @@ class AdmissionTx(TxBase):
         rows = self.sql.all("run_going", automation_id=automation_id)
         return [(r[0], r[1], r[2], r[3], r[4]) for r in rows]
 
-    def queue_runs(self, rows: Sequence[Row], *, now: Instant) -> None:
-        """Insert queued runs; columns as in the query."""
-        self.sql.each("run_queue", rows, now=now)
+    def queue_runs(self, arrivals: Sequence[Arrival], *, now: Instant) -> None:
+        """Insert queued runs, each with its first transition."""
+        self.sql.each("run_queue", [a.row() for a in arrivals], now=now)
+        self.sql.each("transition_queue", [(a.run_id,) for a in arrivals], now=now)
 
     def write_transitions(self, rows: Sequence[Row], *, now: Instant) -> None:
         """`(run, seq, from, to, reason, worker, token, attempt, error class)`."""

@@ -9,6 +9,7 @@ from zlib import crc32
 from nightporter.clock import Instant
 from nightporter.errors import Conflict, LostClaim
 from nightporter.store.sql_port import Row
+from nightporter.store.tx_admission import Arrival
 from nightporter.store.tx_base import TxBase
 
 
@@ -150,6 +151,18 @@ class DispatchTx(TxBase):
     def claim(self, run_ids: Sequence[str], *, worker: str, now: Instant) -> None:
         """queued -> running, for candidates of this transaction."""
         self.sql.each("run_claim", [(r,) for r in run_ids], worker=worker, now=now)
+
+    def waits(self, able: Able) -> bool:
+        """Whether a run could be claimed by a process that is `able`."""
+        row = self.sql.one("run_waits", kinds=able.kinds, beside=able.beside)
+        return row is not None and bool(row[0])
+
+    def begin_runs(self, arrivals: Sequence[Arrival], *, worker: str, now: Instant) -> None:
+        """Insert running runs under their first claim, each with the two transitions to there."""
+        self.sql.each("run_begin", [a.row() for a in arrivals], worker=worker, now=now)
+        ids = [(a.run_id,) for a in arrivals]
+        self.sql.each("transition_queue", ids, now=now)
+        self.sql.each("transition_begin", ids, worker=worker, now=now)
 
     def note_starts(self, automation_ids: Collection[str], *, now: Instant) -> None:
         self.sql.each("automation_started", [(a,) for a in sorted(automation_ids)], now=now)

@@ -8,21 +8,22 @@ released savepoints too. If it is gone, nobody is answered and each function run
 
 A *rider* is a function that rides in the group's commit when a function of the group kicked its topic: dispatch
 claims the runs that admission just queued, without a second commit. Its result reaches `done` on this thread,
-after the commit and before the next group.
+after the commit and before the next group. A rider may also be a *taker*: it is offered rows before they are written
+(`Tx.offer`), and its ride answers for what it took.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from nightporter import logs
 from nightporter.errors import StoreError
-from nightporter.store.tx import Tx
+from nightporter.store.tx import Taker, Tx
 
 T = TypeVar("T")
 log = logs.get(__name__)
@@ -58,7 +59,7 @@ class _Job(Generic[T]):
 
 
 class _RiderFell(Exception):
-    """A rider failed and the transaction went with it."""
+    """A rider failed, and the transaction or what it had taken went with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ class _Rider:
     work: Callable[[Tx], Any]
     done: Callable[[Any], None]
     doubted: Callable[[Any], None]
+    taker: Taker | None
 
 
 class Writer:
@@ -120,10 +122,14 @@ class Writer:
 
     def ride(
         self, topic: str, work: Callable[[Tx], T], done: Callable[[T], None],
-        doubted: Callable[[T], None] = lambda _: None,
+        doubted: Callable[[T], None] = lambda _: None, taker: Taker | None = None,
     ) -> None:
-        """From now on, run `work` inside each group that kicks `topic`. `doubted` as for `post`."""
-        self._riders[topic] = _Rider(work, done, doubted)
+        """From now on, run `work` inside each group that kicks `topic`. `doubted` as for `post`.
+
+        The group's functions offer their rows to the `taker`; `work` finds what it took in `Tx.taken`, and answers for
+        it.
+        """
+        self._riders[topic] = _Rider(work, done, doubted, taker)
 
     def unride(self, topic: str) -> None:
         self._riders.pop(topic, None)
@@ -177,13 +183,15 @@ class Writer:
             self._answer(jobs, ())
             return True
         committing = False
+        riding = dict(self._riders) if riders else {}  # who leaves meanwhile has taken, and is told of it
+        tx.takers = {topic: rider.taker for topic, rider in riding.items() if rider.taker is not None}
         rode: list[tuple[_Rider, Any]] = []
         try:
             for job in jobs:
                 self._run(job, tx)
                 if job.error is not None and not transactions.alive():
                     raise StoreError("the transaction was rolled back by the database")
-            rode = self._ride(tx) if riders else []
+            rode = self._ride(tx, riding)
             committing = True
             transactions.commit()
         except Exception as error:
@@ -217,28 +225,28 @@ class Writer:
     def _run(self, job: _Job[Any], tx: Tx) -> None:
         transactions = self._transactions
         transactions.savepoint()
-        kicks = set(tx.kicks)
+        mark = tx.mark()
         try:
             job.result = job.work(tx)
         except BaseException as error:
             job.error = transactions.translate(error) if isinstance(error, Exception) else error
-            tx.kicks.intersection_update(kicks)
+            tx.forget_since(mark)
             if transactions.alive():
                 transactions.rollback_to()
         else:
             transactions.release()
 
-    def _ride(self, tx: Tx) -> list[tuple[_Rider, Any]]:
+    def _ride(self, tx: Tx, riding: Mapping[str, _Rider]) -> list[tuple[_Rider, Any]]:
         rode = []
-        for topic in [t for t in tx.kicks if t in self._riders]:
-            rider = self._riders[topic]
+        for topic in [t for t in tx.kicks if t in riding]:
+            rider = riding[topic]
             self._transactions.savepoint()
             try:
                 result = rider.work(tx)
             except Exception as error:
                 # A rider that fails costs nobody else their commit: its work is found again by its own loop.
                 log.warning("store.rider_failed", topic=topic, error=str(error))
-                if not self._transactions.alive():
+                if tx.taken.get(topic) or not self._transactions.alive():
                     raise _RiderFell(topic) from error
                 self._transactions.rollback_to()
             else:

@@ -4,7 +4,8 @@
 -- What the gates need of the triggers of a batch; on PostgreSQL it locks them behind their automations, in the order
 -- of ids: what is not locked would be told as it was before an edit that we waited for.
 SELECT t.id, t.automation_id, t.kind, t.enabled, t.removed_at, t.policy, t.version,
-       a.workspace, a.owner, a.state, a.state_reason, a.version, a.last_started_at, t.firings
+       a.workspace, a.owner, a.state, a.state_reason, a.version, a.last_started_at, t.firings,
+       a.concurrent
 FROM @rows(id text) AS r
 JOIN trigger t ON t.id = r.id
 JOIN automation a ON a.id = t.automation_id
@@ -41,7 +42,7 @@ WHERE automation_id = :automation_id AND state IN ('queued', 'running', 'held', 
 ORDER BY id @lock(run);
 
 -- name: run_queue
--- A run begins: its first transition is written beside it.
+-- A run begins: its first transition is written beside it, by `transition_queue`.
 INSERT INTO run (id, workspace, automation_id, trigger_id, firing_id, source, version, runner, state, blocked,
                  rank, run_after, priority, attempts, scheduled_for, queued_at, root, depth, replay_of, has_payload)
 SELECT r.id, r.workspace, r.automation_id, r.trigger_id, r.firing_id, r.source, r.version, r.runner, 'queued',
@@ -50,6 +51,10 @@ SELECT r.id, r.workspace, r.automation_id, r.trigger_id, r.firing_id, r.source, 
 FROM @rows(id text, workspace text, automation_id text, trigger_id text, firing_id text, source text, version int,
            runner text, blocked text, rank int, priority int, attempts int, scheduled_for int, root text, depth int,
            replay_of text, has_payload int) AS r;
+
+-- name: transition_queue
+INSERT INTO transition (run_id, seq, to_state, at, attempt) SELECT r.run_id, 1, 'queued', :now, 0
+FROM @rows(run_id text) AS r;
 
 -- name: transition_write
 INSERT INTO transition (run_id, seq, from_state, to_state, reason, at, worker, token, attempt, error_class)

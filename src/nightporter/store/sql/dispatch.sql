@@ -98,6 +98,30 @@ UPDATE run SET state = 'running', worker = :worker, token = run.token + 1, attem
 FROM @rows(id text) AS r
 WHERE run.id = r.id AND run.state = 'queued' AND run.blocked IS NULL;
 
+-- name: run_begin
+-- A run that is claimed as it is admitted: the row that queueing and claiming would leave, at once. Both its
+-- transitions are written beside it, by `transition_queue` and `transition_begin`.
+INSERT INTO run (id, workspace, automation_id, trigger_id, firing_id, source, version, runner, state, blocked,
+                 rank, run_after, priority, attempts, scheduled_for, queued_at, root, depth, replay_of, has_payload,
+                 worker, token, attempt, seq, started_at, attempt_at, ran_late)
+SELECT r.id, r.workspace, r.automation_id, r.trigger_id, r.firing_id, r.source, r.version, r.runner, 'running',
+       r.blocked, r.rank, :now, r.priority, r.attempts, r.scheduled_for, :now, r.root, r.depth, r.replay_of,
+       r.has_payload, :worker, 1, 1, 2, :now, :now, CASE WHEN :now - r.scheduled_for > 300000000 THEN 1 ELSE 0 END
+FROM @rows(id text, workspace text, automation_id text, trigger_id text, firing_id text, source text, version int,
+           runner text, blocked text, rank int, priority int, attempts int, scheduled_for int, root text, depth int,
+           replay_of text, has_payload int) AS r;
+
+-- name: transition_begin
+INSERT INTO transition (run_id, seq, from_state, to_state, at, worker, token, attempt)
+SELECT r.run_id, 2, 'queued', 'running', :now, :worker, 1, 1
+FROM @rows(run_id text) AS r;
+
+-- name: run_waits
+-- Whether a run waits that this process could claim: one that is just coming does not pass it.
+SELECT EXISTS (SELECT 1 FROM run WHERE state = 'queued' AND blocked IS NULL
+               AND replace(:kinds, '|' || runner || '|', '') <> :kinds
+               AND replace(:beside, '|' || automation_id || '/' || version || '|', '') = :beside);
+
 -- name: automation_started
 UPDATE automation SET last_started_at = :now FROM @rows(id text) AS r WHERE automation.id = r.id;
 
