@@ -41,7 +41,8 @@ class Config:
     beat: timedelta = timedelta(seconds=20)
     """How often a worker renews its lease. NIGHTPORTER_BEAT. Read by engine."""
     lease: timedelta = timedelta(seconds=60)
-    """How long a lease may stand still before its worker counts as dead. NIGHTPORTER_LEASE. Read by sweep."""
+    """How long a lease may stand still before its worker counts as dead; a quarter of it is what a PostgreSQL server
+    may take to answer before it is asked whether it still works. NIGHTPORTER_LEASE. Read by sweep, engine."""
     sweep: timedelta = timedelta(seconds=60)
     """How often the sweep runs. NIGHTPORTER_SWEEP. Read by engine."""
     keep_runs: timedelta = timedelta(days=7)

@@ -16,6 +16,7 @@ from nightporter.clock import Instant
 from nightporter.errors import BadInput, StoreError, StoreLocked, StoreRefused, StoreUnwritable
 from nightporter.store import Tx, open_store
 from nightporter.store.postgres import PostgresStore, PostgresTransactions, translate
+from nightporter.store.postgres_link import Link
 
 NOW = Instant(1_774_598_400_000_000)
 
@@ -129,7 +130,8 @@ def test_a_commit_of_which_nothing_can_be_learnt_says_so(ledger: PostgresStore) 
     cut_off_at_its_commit(ledger, committed_and_lost)
     transactions = ledger.writer._transactions
     assert isinstance(transactions, PostgresTransactions)
-    transactions._patience, transactions._url = 0.0, "postgresql://127.0.0.1:1/nowhere?connect_timeout=2"
+    nowhere = Link("postgresql://127.0.0.1:1/nowhere?connect_timeout=2", silence=1)
+    transactions._patience, transactions._link = 0.0, nowhere
     with pytest.raises(StoreError, match="nobody knows whether it had"):
         ledger.write(lambda tx: tx.put_setting("a", "1"))
 

@@ -81,6 +81,11 @@ class Engine:
         self._asides: set[asyncio.Task[None]] = set()
         self._stopped = False
         self.store: Store = await aside(lambda: store_of(self.config, self.clock))
+        try:
+            self.clock = await aside(lambda: self.store.clock(self.clock))
+        except BaseException:
+            await aside(self.store.close)
+            raise
         self._files = DefinitionFiles(self.store, self.config, self.clock)
         self._guard = Guard()
         self._web = Web()
@@ -280,6 +285,7 @@ class Engine:
                 self._sources.start()
 
     def _whats_due(self) -> tuple[bool, bool, bool, str | None]:
+        self.store.set_clock()
         now = self.clock.now()
         changed = self.store.changed_elsewhere()
         if changed:

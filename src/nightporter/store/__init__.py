@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from nightporter.clock import Clock
 from nightporter.errors import BadInput
 from nightporter.store.kicks import Kicks
 from nightporter.store.tx import Tx
@@ -32,14 +33,26 @@ class Store(Protocol):
     def changed_elsewhere(self) -> bool:
         """Whether another process may have committed since the last call."""
 
+    def clock(self, own: Clock) -> Clock:
+        """The clock that all who use this store go by: its server's, or `own` where it has none. Raises StoreError."""
+
+    def set_clock(self) -> None:
+        """Look at the server's clock again, where there is one. To be called every second or so. Raises StoreError."""
+
     def backup(self, to: Path) -> None:
         """A consistent copy in one file, where the database is ours to copy."""
 
     def close(self) -> None: ...
 
 
-def open_store(url: str, *, now: int, patience: float = 60.0, kick_folder: Path | None = None) -> Store:
-    """Open, create or migrate a store: `postgresql://...`, `:memory:`, or a path. Raises StoreError and its kind."""
+def open_store(
+    url: str, *, now: int, patience: float = 60.0, silence: float = 15.0, kick_folder: Path | None = None
+) -> Store:
+    """Open, create or migrate a store: `postgresql://...`, `:memory:`, or a path. Raises StoreError and its kind.
+
+    `patience`: seconds to wait for one that is locked or away. `silence`: seconds after which a server that does not
+    answer is taken for gone, unless it says on another connection that it is still at work.
+    """
     if url.startswith(("postgresql://", "postgres://")):
         try:
             from nightporter.store.postgres import PostgresStore
@@ -48,7 +61,7 @@ def open_store(url: str, *, now: int, patience: float = 60.0, kick_folder: Path 
                 "a PostgreSQL store needs its driver", why=str(error),
                 next="pip install 'nightporter[postgres]', or in a clone: pip install -e '.[postgres]'"
             ) from error
-        return PostgresStore(url, now=now, patience=patience)
+        return PostgresStore(url, now=now, patience=patience, silence=silence)
     if "://" in url:
         raise BadInput(
             f"no store is called {url.split('://')[0]!r}", why="a store is a file or a PostgreSQL database",

@@ -8,8 +8,6 @@ SKIP LOCKED only, so it waits for nobody.
 from __future__ import annotations
 
 import contextlib
-import secrets
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -20,11 +18,15 @@ from psycopg import errors as pg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from nightporter import logs
+from nightporter.clock import SECOND, Clock, Instant
 from nightporter.errors import BadInput, StoreCorrupt, StoreError, StoreLocked, StoreRefused, StoreUnwritable
-from nightporter.store.kicks import Kicks, Listener
+from nightporter.store.kicks import Kicks
 from nightporter.store.migrate import migrate
 from nightporter.store.named import Query, queries
 from nightporter.store.postgres_array import array
+from nightporter.store.postgres_kicks import PostgresKicks
+from nightporter.store.postgres_link import Line, Link
+from nightporter.store.server_clock import ServerClock
 from nightporter.store.sql_port import Row
 from nightporter.store.tx import Tx
 from nightporter.store.writer import Writer
@@ -32,8 +34,9 @@ from nightporter.store.writer import Writer
 T = TypeVar("T")
 log = logs.get(__name__)
 
-CHANNEL = "nightporter"
-_OPTIONS = "-c synchronous_commit=on -c idle_in_transaction_session_timeout=60000 -c timezone=UTC -c jit=off"
+WHAT_TIME = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+WORTH_A_LINE = SECOND
+"""What our clock may differ from the server's by before it is said."""
 _MIGRATION_LOCK = 7_110_462_209_113_001
 
 
@@ -66,10 +69,10 @@ class PostgresSql:
 class PostgresTransactions:
     """Transaction control over the write connection; opens a new one when the old one broke."""
 
-    def __init__(self, url: str, *, patience: float) -> None:
-        self._url = url
+    def __init__(self, link: Link, *, patience: float) -> None:
+        self._link = link
         self._patience = patience
-        self._connection = _connect(url)
+        self._connection: psycopg.Connection[Row] = link.connect()
         self._number: str | None = None
         """The server's number of the transaction under way, once something was written in it."""
 
@@ -151,7 +154,7 @@ class PostgresTransactions:
         until = time.monotonic() + self._patience
         while True:
             try:
-                return _connect(self._url)
+                return self._link.connect()
             except psycopg.OperationalError:
                 if time.monotonic() > until:
                     raise
@@ -182,103 +185,55 @@ def translate(error: Exception) -> Exception:
             return error
 
 
-class PostgresKicks(Kicks):
-    """NOTIFY after the commit, coalesced, on a connection of its own; LISTEN on another."""
-
-    def __init__(self, url: str) -> None:
-        super().__init__()
-        self._url = url
-        self.sender = secrets.token_hex(8)
-        """What tells our own notes from those of others: a process id is the same on two machines."""
-        self._pending: set[str] = set()
-        self._bell = threading.Condition()
-        self._closing = False
-        self._sender: threading.Thread | None = None
-        self._hearer: threading.Thread | None = None
-
-    def listen(self, listener: Listener, *, foreign: bool = False) -> Callable[[], None]:
-        stop = super().listen(listener, foreign=foreign)  # before anything is heard, or the first ring is lost
-        if self._hearer is None:
-            self._hearer = threading.Thread(target=self._hear, name="nightporter-listen", daemon=True)
-            self._hearer.start()
-        return stop
-
-    def ring(self, topics: frozenset[str]) -> None:
-        self._tell(topics)
-        with self._bell:
-            self._pending |= topics
-            if self._sender is None:
-                self._sender = threading.Thread(target=self._send, name="nightporter-notify", daemon=True)
-                self._sender.start()
-            self._bell.notify()
-
-    def close(self) -> None:
-        self._listeners.clear()
-        self._foreign.clear()
-        with self._bell:
-            self._closing = True
-            self._bell.notify()
-        for thread in (self._sender, self._hearer):
-            if thread is not None:
-                thread.join(2)
-
-    def _send(self) -> None:
-        connection: psycopg.Connection[Row] | None = None
-        while True:
-            with self._bell:
-                while not self._pending and not self._closing:
-                    self._bell.wait()
-                topics, self._pending = self._pending, set()
-                if not topics:
-                    break
-            try:
-                if connection is None or connection.closed:
-                    connection = _connect(self._url)
-                connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, f"{self.sender} " + " ".join(sorted(topics))))
-            except psycopg.Error as error:
-                # The others look by themselves each second; a lost kick is only a wait.
-                log.info("store.notify_failed", error=str(error).strip())
-                connection = None
-                time.sleep(0.1)
-        if connection is not None:
-            connection.close()
-
-    def _hear(self) -> None:
-        while not self._closing:
-            try:
-                with _connect(self._url) as connection:
-                    connection.execute(f"LISTEN {CHANNEL}")
-                    # What a gap may have hidden.
-                    self._tell(frozenset({"due", "queued", "delivery", "cancel"}), foreign=True)
-                    while not self._closing:
-                        for note in connection.notifies(timeout=0.5):
-                            sender, *topics = note.payload.split()
-                            if sender != self.sender:
-                                self._tell(frozenset(topics), foreign=True)
-            except psycopg.Error as error:
-                log.info("store.listen_failed", error=str(error).strip())
-                time.sleep(0.5)
-
-
 class PostgresStore:
     """One database, shared by the desks and workers of several machines."""
 
     dialect = "postgres"
 
-    def __init__(self, url: str, *, now: int, patience: float = 60.0) -> None:
-        """Connect and migrate. Raises StoreError and its kind. `patience`: seconds to wait for a lost server."""
+    def __init__(self, url: str, *, now: int, patience: float = 60.0, silence: float = 15.0) -> None:
+        """Connect and migrate. Raises StoreError and its kind. `patience`: seconds to wait for a lost server;
+        `silence`: seconds without an answer after which it is asked whether it still works on one."""
         self.url = url
+        self._clock: tuple[Clock, ServerClock] | None = None
+        self._link = Link(url, silence=silence)
         try:
-            with _connect(url) as connection:
+            with self._link.connect() as connection:
                 _migrate_postgres(connection)
             self._pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
-                url, min_size=0, max_size=8, open=True, timeout=patience,
-                kwargs={"autocommit": True, "options": _OPTIONS},
+                min_size=0, max_size=8, open=True, timeout=patience, connection_class=Line,
+                kwargs={**self._link.parameters, "autocommit": True}, configure=self._link.look_after,
             )
-            self.kicks: Kicks = PostgresKicks(url)
-            self.writer = Writer(lambda: PostgresTransactions(url, patience=patience), self.kicks.ring, group=1)
+            self.kicks: Kicks = PostgresKicks(self._link)
+            self.writer = Writer(
+                lambda: PostgresTransactions(self._link, patience=patience), self.kicks.ring, group=1
+            )
         except (psycopg.Error, psycopg.ProgrammingError) as error:
+            self._link.close()
             raise translate(error) from error
+
+    def clock(self, own: Clock) -> Clock:
+        """The server's: machines that share it shall agree on the time. Raises StoreError."""
+        self._clock = own, ServerClock(own)
+        self.set_clock()
+        return self._clock[1]
+
+    def set_clock(self) -> None:
+        """Look at the server's clock again."""
+        if self._clock is None:
+            return
+        own, ours = self._clock
+
+        try:
+            with self._pool.connection() as connection:
+                asked = own.monotonic()
+                row = connection.execute(WHAT_TIME).fetchone()
+                heard = own.monotonic()
+        except psycopg.Error as error:
+            raise translate(error) from error
+        assert row is not None
+        off = ours.set(Instant(row[0]), asked, heard)
+        if abs(off) > WORTH_A_LINE:
+            log.warning("store.clock_set", off=f"{off / SECOND:.3f}s")
 
     def write(self, work: Callable[[Tx], T]) -> T:
         """Run a write function; returns once it is durable."""
@@ -316,6 +271,7 @@ class PostgresStore:
         self.writer.close()
         self.kicks.close()
         self._pool.close()
+        self._link.close()
 
 
 @contextlib.contextmanager
@@ -326,10 +282,6 @@ def _snapshot(connection: psycopg.Connection[Row]) -> Iterator[None]:
     finally:
         if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
             connection.execute("ROLLBACK")
-
-
-def _connect(url: str) -> psycopg.Connection[Row]:
-    return psycopg.connect(url, autocommit=True, options=_OPTIONS)
 
 
 def _migrate_postgres(connection: psycopg.Connection[Row]) -> None:

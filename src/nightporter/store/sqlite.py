@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import apsw
 import apsw.ext
 
+from nightporter.clock import Clock
 from nightporter.store.kicks import DatagramKicks, Kicks
 from nightporter.store.named import Query, queries
 from nightporter.store.sql_port import Row
@@ -228,6 +229,13 @@ class SqliteStore:
             raise translate(error) from error
         self._data_version = (connection, after)
         return before != after
+
+    def clock(self, own: Clock) -> Clock:
+        """Who shares a file shares the machine and its clock."""
+        return own
+
+    def set_clock(self) -> None:
+        pass
 
     def backup(self, to: Path) -> None:
         """A consistent copy of the store in one file."""

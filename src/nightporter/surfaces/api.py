@@ -184,7 +184,7 @@ class Porter:
             await ended.wait()
 
     def _put_definitions(self, tx: Tx) -> None:
-        operations.follow_program(tx, self._definitions, path=self._program, now=self.clock.now())
+        operations.follow_program(tx, self._definitions, path=self._program, now=self.engine.clock.now())
 
     @property
     def engine(self) -> Engine:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 
 from cyclopts import Parameter
 
-from nightporter.clock import SystemClock
+from nightporter.clock import Clock, SystemClock
 from nightporter.config import Config
 from nightporter.errors import StoreError
 from nightporter.surfaces.cli.out import Out
@@ -57,7 +57,7 @@ class Place:
     """A command's settings and its open store."""
 
     config: Config
-    clock: SystemClock
+    clock: Clock
     store: Store
     out: Out
 
@@ -106,7 +106,7 @@ def opened(common: Common, *, make: bool = False) -> Iterator[Place]:
     clock = SystemClock()
     store = store_of(config, clock)
     try:
-        yield Place(config, clock, store, common.out())
+        yield Place(config, store.clock(clock), store, common.out())
     finally:
         store.close()
 
