@@ -63,6 +63,8 @@ class _Batch:
     stopped: bool = False
     nth: Counter[str] = field(default_factory=Counter)
     """Lines of each trigger in this batch."""
+    admitted: int = 0
+    """Runs of this batch so far."""
     runs: list[Arrival] = field(default_factory=list)
     lines: list[tuple[object, ...]] = field(default_factory=list)
     payloads: list[tuple[object, ...]] = field(default_factory=list)
@@ -156,9 +158,12 @@ class _Batch:
     ) -> None:
         policy = trigger.policy
         priority = BY_HAND_PRIORITY if trigger.kind == "manual" else policy.priority
+        # All of a batch are of one instant: who was told first stands a microsecond before who was told next.
+        rank = self.now + priority * 10 * SECOND + self.admitted
+        self.admitted += 1
         self.runs.append(Arrival(
             run_id, trigger.workspace, trigger.automation_id, trigger.trigger_id, firing_id, trigger.kind,
-            trigger.definition_version, policy.runner, blocked, self.now + priority * 10 * SECOND, priority,
+            trigger.definition_version, policy.runner, blocked, rank, priority,
             policy.attempts, firing.scheduled_for, firing.root, firing.depth, firing.replay_of,
             int(bool(firing.text or firing.payload is not None)), trigger.concurrent, policy.cooldown, trigger.state,
             firing.text, firing.payload,

@@ -13,6 +13,7 @@ from soak.order import Order
 PARTS = {
     "kills": ("fire.kills", "500 kills of a desk's process group at random moments, on each database"),
     "seeded": ("fire.proof", "six seeded bugs, each to be caught by the kill storm within 100 kills"),
+    "property": ("model.soak", "10,000 random nights of the whole ledger against a plain account; 1,000 on PostgreSQL"),
 }
 """Each part: the module whose `soak(order)` returns its findings, and what it does."""
 

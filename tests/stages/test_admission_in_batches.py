@@ -88,13 +88,14 @@ def a_ledger(definitions: Sequence[Definition], before: Sequence[Told], running:
 
 
 def everything(store: Store) -> dict[str, list[str]]:
-    """The whole ledger, but for the words beside a reason: which of several runs they name is anybody's."""
+    """The whole ledger, but for the words beside a reason: which of several runs they name is anybody's; and for the
+    rank, which has a microsecond between those of a batch."""
 
     def look(tx: Any) -> dict[str, list[str]]:
         found = {}
         for table in ("run", "firing", "transition", "trigger", "firing_payload"):
             known = tx.sql._connection.execute(f"SELECT name FROM pragma_table_info('{table}')")
-            columns = [name for (name,) in known if name != "detail"]
+            columns = [name for (name,) in known if name not in ("detail", "rank")]
             wanted = tx.sql._connection.execute(f"SELECT {', '.join(columns)} FROM {table}")
             found[table] = sorted(repr(row) for row in wanted)
         return found

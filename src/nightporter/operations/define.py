@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from nightporter.clock import Instant, micros
+from nightporter.dispatch import release_behind
 from nightporter.errors import BadDefinition, Conflict
 from nightporter.operations.arm import arm, open_schedule, readable
 from nightporter.operations.sleep import as_it_was, caught_up, end_pause, fall_asleep, log_change, paused_before
@@ -123,7 +124,9 @@ def _insert(
     tx: Tx, definition: Definition, truth: SourceOfTruth, by: str, path: str, state: AutomationState, reason: str,
     now: Instant, *, error: str = "",
 ) -> str:
-    automation_id = derived_id("aut", now, definition.workspace, definition.name)
+    # One that was removed in this very instant is another one.
+    namesakes = tx.namesakes(definition.name, workspace=definition.workspace)
+    automation_id = derived_id("aut", now, definition.workspace, definition.name, *[str(namesakes)] * bool(namesakes))
     tx.insert_automation(
         id=automation_id, workspace=definition.workspace, owner=definition.owner, name=definition.name, state=state,
         state_reason=reason, by=by, now=now, truth=truth, path=path, error=error, version=1,
@@ -149,6 +152,7 @@ def _change(tx: Tx, row: AutomationRow, definition: Definition, by: str, path: s
         definition_hash=digest(definition), truth=row.truth, path=path, concurrent=definition.limits.concurrent,
         cooldown=micros(definition.cooldown), expires=definition.expires, now=now,
     )
+    release_behind(tx, [row.id], now=now)  # more may run at once by now than when they began to wait
     # The slots of a pause that is under way are answered under the schedules they belong to.
     asleep = end_pause(tx, row.id, until=now, now=now)
     _change_triggers(tx, row.id, definition, now)

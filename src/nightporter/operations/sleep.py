@@ -61,7 +61,8 @@ def wake(tx: Tx, row: AutomationRow, *, by: str, now: Instant) -> bool:
     """Make it active: what it slept through is one line, its triggers are armed, its queued runs are let go. False
     where it cannot be.
 
-    A pause with an end ends there, however much later that is noticed; the slots after it are the clock's to answer.
+    A pause with an end ends there, however much later that is noticed; the slots after it are answered as any that are
+    late, here and now: nothing that is armed when this returns has passed.
     """
     if not tx.enable(row.id, by=by, now=now):
         return False
@@ -70,6 +71,7 @@ def wake(tx: Tx, row: AutomationRow, *, by: str, now: Instant) -> bool:
     arm(tx, row.id, since=ended, now=now)
     tx.unpause_runs(row.id)
     log_change(tx, row.id, "enable", by, "", now)
+    settle(tx, row.id, now=now)
     return True
 
 

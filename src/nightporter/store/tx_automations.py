@@ -83,6 +83,11 @@ class AutomationTx(TxBase):
             rows = self.sql.all("automation_find", name=name)
         return [r[0] for r in rows]
 
+    def namesakes(self, name: str, *, workspace: str) -> int:
+        """How many automations there were of that name, removed ones too."""
+        row = self.sql.one("automation_namesakes", workspace=workspace, name=name)
+        return 0 if row is None else int(row[0])
+
     def automations_like(self, prefix: str) -> list[str]:
         """Ids of automations whose id or name begins so, twenty at most."""
         plain = prefix.replace("%", "")  # "_" may stand for any letter: twenty rows more to choose from at worst

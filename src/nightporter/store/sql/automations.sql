@@ -78,6 +78,10 @@ SELECT 1;
 -- name: automation_by_name
 SELECT id FROM automation WHERE workspace = :workspace AND name = :name AND state <> 'removed';
 
+-- name: automation_namesakes
+-- How many there were of that name, removed ones too.
+SELECT count(*) FROM automation WHERE workspace = :workspace AND name = :name;
+
 -- name: automation_at_path
 SELECT id, name FROM automation WHERE truth = 'file' AND path = :path AND state <> 'removed' ORDER BY id;
 

@@ -61,7 +61,7 @@ UPDATE trigger_version SET valid_to = :valid_to WHERE trigger_id = :trigger_id A
 
 -- name: pause_open
 INSERT INTO pause (automation_id, paused_from, reason) VALUES (:automation_id, :paused_from, :reason)
-ON CONFLICT (automation_id, paused_from) DO UPDATE SET paused_to = NULL;
+ON CONFLICT (automation_id, paused_from) DO UPDATE SET paused_to = NULL, reason = excluded.reason;
 
 -- name: pause_close
 UPDATE pause SET paused_to = :paused_to WHERE automation_id = :automation_id AND paused_to IS NULL
