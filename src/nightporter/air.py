@@ -88,6 +88,7 @@ class Air(ABC, Generic[C, E, R]):
         self._full = False
         """The last claim may have left work for want of slots."""
         self._left = False
+        self._ill = logs.Seldom(log)
         self._idle = asyncio.Event()
         self._idle.set()
         self._ends: Gather[E, E, R] = Gather(store.writer, self._write, self._written_on_writer)
@@ -174,7 +175,7 @@ class Air(ABC, Generic[C, E, R]):
 
     def _looked(self, claimed: list[C] | None, error: BaseException | None) -> None:
         if error is not None:
-            log.warning(f"{self.stage}.claim_failed", error=str(error))
+            self._ill.warning(f"{self.stage}.claim_failed", error=str(error))
         elif claimed:
             self._claimed_on_writer(claimed)
 
@@ -188,7 +189,7 @@ class Air(ABC, Generic[C, E, R]):
 
     def _asked_back(self, count: int | None, error: BaseException | None) -> None:
         if error is not None:  # the sweep asks again
-            log.warning(f"{self.stage}.not_asked_back", error=str(error))
+            self._ill.warning(f"{self.stage}.not_asked_back", error=str(error))
         elif count:
             log.warning(f"{self.stage}.taken_back", count=count)
 
@@ -238,7 +239,8 @@ class Air(ABC, Generic[C, E, R]):
     def _written(self, failed: list[tuple[E, BaseException]]) -> None:
         for end, error in failed:
             ill = isinstance(error, StoreError) and not isinstance(error, StoreRefused)
-            log.error(f"{self.stage}.end_not_written", of=end.key[0], token=end.key[1], error=str(error))
+            say = self._ill if ill else log
+            say.error(f"{self.stage}.end_not_written", of=end.key[0], token=end.key[1], error=str(error))
             if self._left:
                 continue
             less = None if ill else self._less(end, error)

@@ -22,6 +22,9 @@ HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+FIRST = -62_135_596_800 * SECOND
+LAST = 253_402_300_800 * SECOND - 1
+"""The first and the last instant that have a date."""
 
 
 def micros(duration: timedelta) -> int:
@@ -37,14 +40,22 @@ def instant(moment: datetime) -> Instant:
 
 
 def moment(at: Instant) -> datetime:
-    """The aware UTC datetime of an instant."""
+    """The aware UTC datetime of an instant. Raises OverflowError beyond the calendar."""
     return _EPOCH + timedelta(microseconds=at)
 
 
+def has_date(at: Instant) -> bool:
+    """Whether an instant lies in the years 1 to 9999. In a store it may be any number that somebody wrote there."""
+    return FIRST <= at <= LAST
+
+
 def rfc3339(at: Instant | None) -> str | None:
-    """`2026-03-27T08:00:00Z`, with a fraction only where there is one; None stays None."""
+    """`2026-03-27T08:00:00Z`, with a fraction only where there is one; None stays None. An instant beyond the calendar
+    has no such text, and is said as the number it is."""
     if at is None:
         return None
+    if not has_date(at):
+        return f"no date ({at} microseconds)"
     text = moment(at).replace(tzinfo=None).isoformat()
     return text.rstrip("0") + "Z" if "." in text else text + "Z"
 

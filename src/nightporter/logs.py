@@ -8,13 +8,38 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
+import threading
+import time
+from collections.abc import Callable
 from typing import Any, Literal, TextIO
 
 import structlog
 from structlog.typing import EventDict, WrappedLogger
 
 Log = structlog.stdlib.BoundLogger
+
+_COMMANDS = r"\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
+_HARMFUL = re.compile(rf"[\x00-\x08\x0b-\x1f{_COMMANDS}]")
+_HARMFUL_IN_JSON = re.compile(rf"[{_COMMANDS}]")
+
+
+def harmless(text: str) -> str:
+    """The text as any terminal shows it: what would command one, or turn letters around, stands as its escape. Results,
+    names and payloads come from anywhere, and whoever reads them is not to be led by the nose."""
+    return text if text.isascii() and text.isprintable() else _HARMFUL.sub(_escape, text)
+
+
+def harmless_json(text: str) -> str:
+    """JSON text, the same value, with escapes for what `harmless` escapes."""
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return _HARMFUL_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    return repr(found[0])[1:-1]
 
 
 def get(name: str) -> Log:
@@ -26,6 +51,38 @@ def get(name: str) -> Log:
         cache_logger_on_first_use=True,
     )
     return logger
+
+
+class Seldom:
+    """Says what comes again each second, such as an ill store, once a minute for each cause, and then how often it
+    came: a log that fills the disk makes a full one no better."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._said: dict[tuple[str, str], tuple[float, int]] = {}
+        self._lock = threading.Lock()
+
+    def warning(self, event: str, *, error: str, **facts: Any) -> None:
+        self._say(self._log.warning, event, error, facts)
+
+    def error(self, event: str, *, error: str, **facts: Any) -> None:
+        self._say(self._log.error, event, error, facts)
+
+    def _say(self, say: Callable[..., Any], event: str, error: str, facts: dict[str, Any]) -> None:
+        cause, now = (event, error.partition("\n")[0]), time.monotonic()
+        with self._lock:
+            since, held_back = self._said.get(cause, (-_A_MINUTE, 0))
+            quiet = now - since < _A_MINUTE
+            if len(self._said) >= _CAUSES:
+                self._said.clear()
+            self._said[cause] = (since, held_back + 1) if quiet else (now, 0)
+        if not quiet:
+            say(event, **facts, error=error, held_back=held_back or None)
+
+
+_A_MINUTE = 60.0
+_CAUSES = 100
+"""Causes that are remembered at once."""
 
 
 def configure(form: Literal["text", "json"], stream: TextIO, *, level: int = logging.INFO) -> None:
@@ -61,7 +118,7 @@ class _Lines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         mark = "" if record.levelno <= logging.INFO else f"{record.levelname} "
-        return f"{self.formatTime(record, '%H:%M:%S')}  {mark}{super().format(record)}"
+        return harmless(f"{self.formatTime(record, '%H:%M:%S')}  {mark}{super().format(record)}")
 
 
 class _Json(logging.Formatter):
@@ -73,6 +130,6 @@ class _Json(logging.Formatter):
             facts["exception"] = self.formatException(record.exc_info)
         stamp = self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z")
         event = getattr(record, "happened", record.getMessage())
-        return json.dumps(
+        return harmless_json(json.dumps(
             {"ts": stamp, "level": record.levelname.lower(), "event": event, **facts}, default=str, ensure_ascii=False
-        )
+        ))

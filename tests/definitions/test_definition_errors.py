@@ -189,7 +189,7 @@ def test_a_mistake_is_refused_where_it_stands(written: str, where: tuple[int, in
         ("---\nname: x\n---\nab\0c", (4, 3), "'\\x00' cannot be kept"),
         ('---\ndescription: "\\0"\n---\nx', (2, 14), "'\\x00' cannot be kept"),
         ('---\ndescription: "\\ud83d"\n---\nx', (2, 14), "cannot be kept"),
-        ("---\na: " + "[" * 2000 + "\n---\nx", (1, 1), "nested deeper than 20 levels"),
+        ("---\na: " + "[" * 2000 + "\n---\nx", (2, 24), "nested deeper than 20 levels"),
         ("---\na: " + "[" * 30 + "]" * 30 + "\n---\nx", (2, 24), "nested deeper than 20 levels"),
         ("---\ndescription: '" + "x" * 140_000 + "'\n---\nx", (1, 1), "131072 are read"),
     ],

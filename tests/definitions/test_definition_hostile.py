@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -85,3 +86,12 @@ def test_a_heap_of_pieces_is_read_or_refused(text: str) -> None:
 def test_any_value_of_any_key_is_read_or_refused(key: str, value: str) -> None:
     read_or_refused(f"---\n{key}: {value}\n---\nx")
     read_or_refused(f"{key}: {value}\n")
+
+
+@pytest.mark.parametrize("deep", ["[" * 120_000, "{a: " * 30_000, "\n  " + "- " * 60_000 + "x"])
+def test_depth_is_refused_where_it_begins_and_is_not_paid_for_to_the_end(deep: str) -> None:
+    begun = time.process_time()
+    found = outcome(f"a: {deep}", yaml)
+    assert isinstance(found, BadDefinition)
+    assert "nested deeper than 20 levels" in str(found)
+    assert time.process_time() - begun < 1.0  # a quarter of a second for the text alone; all of it took five

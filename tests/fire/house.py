@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,6 +21,7 @@ from nightporter.clock import SystemClock
 
 T = TypeVar("T")
 
+DESK = Path(__file__).with_name("desk.py")
 PATIENCE = 60.0
 """Seconds after which what should have happened has not, on a machine that has much else to do."""
 BOOT_LIMIT = 3.0
@@ -129,7 +130,7 @@ class Ledger:
 class Desk:
     """One desk process."""
 
-    def __init__(self, order: dict[str, Any], log: Path) -> None:
+    def __init__(self, order: dict[str, Any], log: Path, program: Path) -> None:
         self._started = time.monotonic()
         self.began = SystemClock().now()
         """When its process was started."""
@@ -144,7 +145,7 @@ class Desk:
         environment["FIRE_SECRET"] = SECRET
         environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
         self.process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("desk.py")), json.dumps(order)],
+            [sys.executable, str(program), json.dumps(order)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log.open("ab"), text=True, env=environment,
             start_new_session=True,
         )
@@ -239,7 +240,11 @@ class Desk:
         return waited / 1e9
 
     def log(self) -> str:
-        return self._log.read_text()[-6000:]
+        """The end of what it said."""
+        return self.whole_log()[-6000:]
+
+    def whole_log(self) -> str:
+        return self._log.read_text()
 
 
 @dataclass
@@ -259,6 +264,8 @@ class House:
     kills: int = 0
     samples: list[Sample] = field(default_factory=list)
     """What each desk that was killed held at its end."""
+    program: Path = DESK
+    """What a desk is here."""
 
     def __post_init__(self) -> None:
         self.home = self.folder / "home"
@@ -267,21 +274,21 @@ class House:
 
     def open(
         self, world: str = "house", *, fault: str = "", quiet: bool = False, arrivals: float = 0.0,
-        all_lead: bool = False, slow: float = 0.0, **settings: Any,
+        all_lead: bool = False, slow: float = 0.0, also: Mapping[str, Any] | None = None, **settings: Any,
     ) -> Desk:
         """Start a desk; it may not be ready yet, and with a `fault` perhaps never will be.
 
         `quiet`: without clocks. `arrivals`: seconds between things that a program fires; 0 is none. `all_lead`: it
         takes the lead whoever else has it, so that two of them contend for every slot. `slow`: seconds that each of
-        its commits takes longer.
+        its commits takes longer. `also`: what its program takes beside.
         """
         order = {
             "home": str(self.home), "store": self.store, "recorder": self.outside.url, "world": world, "fault": fault,
             "quiet": quiet, "arrivals": arrivals, "all_lead": all_lead, "slow": slow, "told": str(self.folder / "told"),
             "starts": str(self.folder / "starts"), "beats": str(self.folder / "beats"), "bug": self.bug,
-            "settings": {**QUICK, **settings},
+            "settings": {**QUICK, **settings}, **(also or {}),
         }
-        desk = Desk(order, self.folder / f"desk-{len(self.desks)}.log")
+        desk = Desk(order, self.folder / f"desk-{len(self.desks)}.log", self.program)
         self.desks.append(desk)
         return desk
 
@@ -349,10 +356,11 @@ class House:
 
 @contextlib.contextmanager
 def a_house(
-    folder: Path, store: str, outside: World, *, world: str = "storm", bug: str = "", patience: float = PATIENCE
+    folder: Path, store: str, outside: World, *, world: str = "storm", bug: str = "", patience: float = PATIENCE,
+    program: Path = DESK,
 ) -> Iterator[House]:
     """A house; whatever still lives in it at the end of the block is ended."""
-    house = House(folder, store, outside, world, bug, patience)
+    house = House(folder, store, outside, world, bug, patience, program=program)
     try:
         yield house
     finally:

@@ -38,7 +38,7 @@ def test_a_desk_that_is_well_has_no_findings(store: Store, tmp_path: Path) -> No
     found = look(store, after(NOW, seconds=30), Home(tmp_path, [tmp_path / "outputs"], tmp_path / "ledger.db"))
     assert found.as_json() == {
         "healthy": True, "items": [], "next_cursor": None,
-        "checked": ["store", "clock", "desk", "definitions", "runs", "deliveries", "folders"],
+        "checked": ["store", "clock", "desk", "definitions", "runs", "deliveries", "rows", "folders"],
     }
 
 

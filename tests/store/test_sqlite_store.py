@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -267,14 +268,17 @@ def open_folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def test_a_ledger_that_may_not_be_written_says_whose_fault_it_is(open_folder: Path) -> None:
+def test_a_ledger_that_may_not_be_written_is_read_and_says_whose_fault_it_is(open_folder: Path) -> None:
     path = open_folder / "ledger.db"
     open_store(str(path), now=NOW).close()
     path.chmod(0o444)
     open_folder.chmod(0o555)
     try:
-        with as_somebody_else(), pytest.raises(StoreUnwritable) as refused:
-            open_store(str(path), now=NOW)
+        with as_somebody_else(), contextlib.closing(open_store(str(path), now=NOW)) as store:
+            assert store.read(lambda tx: tx.setting("schema_version"))
+            with pytest.raises(StoreUnwritable) as refused:
+                store.write(lambda tx: tx.put_setting("k", "v"))
+            assert store.read_only is refused.value
     finally:
         open_folder.chmod(0o755)
     assert "owner and the rights" in refused.value.next

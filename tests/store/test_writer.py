@@ -57,6 +57,9 @@ class Faults:
     def alive(self) -> bool:
         return not self.gone
 
+    def wrote(self) -> bool:
+        return True
+
     def translate(self, error: Exception) -> Exception:
         return error
 

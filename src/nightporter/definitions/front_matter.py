@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from nightporter.definitions.written import Entries, Items, Place, Scalar, Value, bad
 from nightporter.errors import BadDefinition
@@ -82,22 +82,44 @@ def _root(text: str) -> Entries:
 
 def _compose(text: str) -> Node | None:
     from ruamel.yaml import YAML
+    from ruamel.yaml.composer import Composer
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
     from ruamel.yaml.reader import ReaderError
 
+    class Shallow(Composer):
+        """Stops where it gets too deep. What is below costs the parser the square of its depth."""
+
+        level = 0
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            self.level += 1
+            if self.level > DEEPEST + 1:
+                mark = self.parser.peek_event().start_mark
+                raise _too_deep(Place(mark.line + 1, mark.column + 1))
+            try:
+                return super().compose_node(parent, index)
+            finally:
+                self.level -= 1
+
+    yaml = YAML(typ="safe", pure=True)
+    yaml.Composer = Shallow
     try:
-        node: Node | None = YAML(typ="safe", pure=True).compose(text)
+        node: Node | None = yaml.compose(text)
     except MarkedYAMLError as error:
         raise _unparsable(text, error) from None
     except ReaderError as error:
         place = place_at(text, error.position)
         raise bad(place, f"the character {_character(error)!r} cannot stand in YAML", next="remove it") from None
     except RecursionError:
-        raise bad(Place(1, 1), f"the YAML is nested deeper than {DEEPEST} levels") from None
+        raise _too_deep(Place(1, 1)) from None
     except (YAMLError, ValueError, KeyError, IndexError, AttributeError) as error:
         # The parser's own slips on hostile text must look like any other unreadable file.
         raise bad(Place(1, 1), "this is not YAML", why=str(error)) from None
     return node
+
+
+def _too_deep(place: Place) -> BadDefinition:
+    return bad(place, f"the YAML is nested deeper than {DEEPEST} levels", next="write it flatter")
 
 
 def _character(error: ReaderError) -> str:
@@ -141,7 +163,7 @@ def _value(node: Node, depth: int) -> Value:
 
     place = Place(node.start_mark.line + 1, node.start_mark.column + 1)
     if depth > DEEPEST:
-        raise bad(place, f"the YAML is nested deeper than {DEEPEST} levels")
+        raise _too_deep(place)
     if node.anchor:
         raise bad(place, "anchors and aliases are not read in a definition", next="write the value where it is wanted")
     kind = _KINDS.get(str(node.tag))

@@ -15,6 +15,7 @@ from nightporter.store import Tx
 from nightporter.store.sql_port import Row
 from nightporter.store.tx_delivery import SentOut
 from nightporter.words import Definition, DeliveryId, Parcel, RunId
+from nightporter.words.kept import read_back
 
 LANE_SLOTS = 4
 """Deliveries to one receiver in the air at once: a slow one fills its own lane and no other."""
@@ -81,7 +82,7 @@ def body_of(row: Row, automation: str) -> dict[str, Any]:
         "data": {
             "run": run, "automation": automation, "automation_id": automation_id, "trigger": source, "state": state,
             "outcome": outcome, "reason": reason, "text": text or "",
-            "data": None if data is None else json.loads(data), "error": error, "exit_code": exit_code,
+            "data": None if data is None else read_back(data), "error": error, "exit_code": exit_code,
             "attempt": attempt, "scheduled_for": rfc3339(scheduled_for), "queued_at": rfc3339(queued_at),
             "started_at": rfc3339(started_at), "ended_at": rfc3339(ended_at),
             "ran_late": bool(ran_late),

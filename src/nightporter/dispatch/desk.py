@@ -30,6 +30,7 @@ class WorkerDesk:
         self._clock = clock
         self._worker = worker
         self._host = host
+        self._ill = logs.Seldom(log)
 
     async def child_started(self, work: Work, group: int, started: int) -> None:
         def write(tx: Tx) -> None:
@@ -76,5 +77,5 @@ class WorkerDesk:
             except StoreRefused:
                 raise
             except StoreError as error:
-                log.warning("dispatch.waits_for_the_store", error=str(error))
+                self._ill.warning("dispatch.waits_for_the_store", error=str(error))
                 await asyncio.sleep(RETRY_WRITE)

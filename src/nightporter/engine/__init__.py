@@ -31,7 +31,8 @@ from nightporter.engine.loops import aside, every, told
 from nightporter.engine.places import definitions_of, store_of
 from nightporter.engine.sources import Sources
 from nightporter.engine.sweeper import Sweeper
-from nightporter.errors import StoreError
+from nightporter.errors import StoreError, StoreUnwritable
+from nightporter.outside.files import make_folder_durably
 from nightporter.outside.guard import Guard
 from nightporter.outside.http import Web
 from nightporter.store import Store, Tx
@@ -80,6 +81,7 @@ class Engine:
         self._tasks: list[asyncio.Task[None]] = []
         self._asides: set[asyncio.Task[None]] = set()
         self._stopped = False
+        self._trouble = ""
         self.store: Store = await aside(lambda: store_of(self.config, self.clock))
         try:
             self.clock = await aside(lambda: self.store.clock(self.clock))
@@ -90,13 +92,20 @@ class Engine:
         self._guard = Guard()
         self._web = Web()
         try:
+            if self.store.read_only is not None:
+                raise self.store.read_only
             await self._boot()
-        except BaseException:
+        except BaseException as error:
             await self.stop(drain=False)
+            if isinstance(error, OSError) and error.filename:
+                raise StoreUnwritable(
+                    f"{error.filename} cannot be used", why=error.strerror or str(error),
+                    next="choose a home that this user may write (NIGHTPORTER_HOME or --home)",
+                ) from error
             raise
 
     async def _boot(self) -> None:
-        self.config.outputs.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder_durably(self.config.outputs)
         await aside(self._guard.start)
         self.runners: Runners = runner_kinds.registry(
             guard=self._guard, web=self._web, now=self.clock.now, functions=self.functions, report=_report
@@ -267,6 +276,7 @@ class Engine:
     async def _poll(self) -> None:
         """Each second, look whether a kick was lost: what other processes wrote, what has come due, who died and who
         leads."""
+        self._say_how_the_store_is()
         changed, due, sending, leader = await aside(self._whats_due)
         if changed or due:
             self.flight.look()
@@ -283,6 +293,13 @@ class Engine:
             if self.leading:
                 log.warning("desk.leads_now", worker=self.worker)
                 self._sources.start()
+
+    def _say_how_the_store_is(self) -> None:
+        """Leave word where it needs no store that takes it, and no room on a disk."""
+        trouble = self.store.writer.trouble
+        if trouble != self._trouble:
+            self._trouble = trouble
+            self._lock.say(trouble)
 
     def _whats_due(self) -> tuple[bool, bool, bool, str | None]:
         self.store.set_clock()

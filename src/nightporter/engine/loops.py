@@ -16,17 +16,18 @@ log = logs.get(__name__)
 
 async def every(seconds: float, work: Callable[[], Awaitable[object]], what: str) -> None:
     """Do `work` for ever, `seconds` after it was done the last time. What it raises is logged, and costs that turn."""
+    ill = logs.Seldom(log)
     while True:
         await asyncio.sleep(seconds)
-        await told(work, what)
+        await told(work, what, ill)
 
 
-async def told(work: Callable[[], Awaitable[object]], what: str) -> None:
-    """Do `work`; whatever it raises is logged."""
+async def told(work: Callable[[], Awaitable[object]], what: str, ill: logs.Seldom | None = None) -> None:
+    """Do `work`; whatever it raises is logged, `ill` where the same may come again at once."""
     try:
         await work()
     except StoreError as error:
-        log.error("desk.store_failed", of=what, error=str(error))
+        (ill or log).error("desk.store_failed", of=what, error=str(error))
     except Exception:
         log.exception("desk.failed", of=what)
 

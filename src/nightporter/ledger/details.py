@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +23,7 @@ from nightporter.ledger.timeline import Effect, Step, Transition, Try, timeline
 from nightporter.rules.schedule import slots_between
 from nightporter.store import Tx
 from nightporter.words import Definition
+from nightporter.words.kept import read_back
 
 FIRES = 5
 RECENT = 10
@@ -114,7 +114,7 @@ def next_fires(line: AutomationLine, now: Instant, count: int) -> tuple[Fire, ..
                 if len(found) == count:
                     break
                 found.append(slot)
-        except NightporterError:
+        except (NightporterError, ArithmeticError):
             pass  # the trigger's own line says that its schedule cannot be read
         fires += [Fire(at, local(at, trigger.timezone), trigger.timezone, trigger.name) for at in found[:count]]
     return tuple(sorted(fires, key=lambda fire: (fire.at, fire.trigger))[:count])
@@ -158,7 +158,7 @@ def _definition(tx: Tx, automation_id: str, version: int) -> Definition | None:
         return None
     try:
         return Definition.from_json(text)
-    except (ValueError, KeyError, TypeError):  # the line shows it as broken; the rest can still be seen
+    except ValueError:  # the line shows it as broken; the rest can still be seen
         return None
 
 
@@ -222,6 +222,6 @@ def _json(text: str | None) -> Any:
     if text is None:
         return None
     try:
-        return json.loads(text)
+        return read_back(text)
     except ValueError:
         return text

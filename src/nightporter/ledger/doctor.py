@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,10 +16,13 @@ from nightporter.ledger.status import (
     evaluated_at,
     high_water,
     stop_of,
+    troubles,
     worker_lines,
 )
+from nightporter.ledger.strange import strange_rows
 from nightporter.store import Tx
 from nightporter.words import Definition
+from nightporter.words.kept import read_back
 
 NAMED = 20
 """Rows of one kind that are named one by one."""
@@ -85,6 +87,11 @@ def _desk(tx: Tx, workers: tuple[WorkerLine, ...], now: Instant) -> Iterator[Fin
         if worker.alive is False:
             yield Finding("dead_worker", "note", f"the {worker.role} of process {worker.pid} died without leaving", "",
                           "the next desk to start, or the sweep, takes back what it held", worker.id)
+    for worker in troubles(workers):
+        yield Finding("cannot_write", "error",
+                      f"the {worker.role} of process {worker.pid} cannot write: {worker.trouble}",
+                      "nothing starts, and what ends is kept in its memory",
+                      "make room, or see to the store; the desk goes on by itself", worker.id)
     stop = stop_of(tx)
     if stop is not None:
         when = f" at {spoken(stop.at, 'UTC')}" if stop.at is not None else ""
@@ -127,9 +134,9 @@ def _definitions(tx: Tx, workers: tuple[WorkerLine, ...], now: Instant) -> Itera
     for name, text in tx.read_definitions(_DEFINITIONS):
         try:
             definition = Definition.from_json(text)
-        except (ValueError, KeyError, TypeError) as problem:
+        except ValueError as problem:
             yield Finding("unreadable_definition", "error", f"the stored definition of {name} cannot be read",
-                          f"{type(problem).__name__}: {problem}", "define it again", name)
+                          str(problem), "define it again", name)
             continue
         if definition.target.kind == "script":
             yield from program_findings(name, definition.target.config)
@@ -152,6 +159,10 @@ def _runs(tx: Tx, workers: tuple[WorkerLine, ...], now: Instant) -> Iterator[Fin
                       f"the oldest is {lasting(now - since)} old", "nightporter inbox, then nightporter dead")
 
 
+def _rows(tx: Tx, workers: tuple[WorkerLine, ...], now: Instant) -> Iterator[Finding]:
+    yield from strange_rows(tx, now, NAMED)
+
+
 def _deliveries(tx: Tx, workers: tuple[WorkerLine, ...], now: Instant) -> Iterator[Finding]:
     for _, run, name, destination, state, error, _ in tx.read_failed_deliveries(NAMED):
         said = "was not delivered" if state == "given_up" else "may not have been delivered"
@@ -161,7 +172,7 @@ def _deliveries(tx: Tx, workers: tuple[WorkerLine, ...], now: Instant) -> Iterat
 
 def _json(text: str) -> dict[str, Any]:
     try:
-        read = json.loads(text)
+        read = read_back(text)
     except ValueError:  # not ours: it is shown as it stands
         read = None
     return read if isinstance(read, dict) else {"what": text}
@@ -169,6 +180,6 @@ def _json(text: str) -> dict[str, Any]:
 
 CHECKS: dict[str, Check] = {
     "store": _store, "clock": _clock, "desk": _desk, "definitions": _definitions, "runs": _runs,
-    "deliveries": _deliveries,
+    "deliveries": _deliveries, "rows": _rows,
 }
 """What is looked at in the ledger, by name, in the order of the report."""

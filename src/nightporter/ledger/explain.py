@@ -14,7 +14,7 @@ from nightporter.ledger.lines import AutomationLine, FiringLine, firing_line
 from nightporter.ledger.moments import asked_moment, lasting, spoken
 from nightporter.ledger.pages import NEWEST
 from nightporter.ledger.runs_explained import explain_run, zone_of
-from nightporter.ledger.why import Explanation, because, clause, remedy
+from nightporter.ledger.why import Explanation, because, clause, remedy, strange
 from nightporter.rules.schedule import next_due, previous_due, slots_between
 from nightporter.states import AutomationState
 from nightporter.store import Tx
@@ -67,6 +67,8 @@ def explain_automation(tx: Tx, automation_id: str, now: Instant) -> Explanation:
 def _standing(tx: Tx, line: AutomationLine, now: Instant) -> list[str]:
     """What keeps it from acting; nothing when it acts."""
     name, zone = line.name, line.timezone
+    if line.state not in set(AutomationState):
+        return [f"{name} does nothing: {strange(line.state)}."]
     state = AutomationState(line.state)
     by = f" by {line.state_by}" if line.state_by else ""
     said = f": {line.state_reason}" if line.state_reason else ""

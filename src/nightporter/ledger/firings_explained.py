@@ -8,7 +8,7 @@ from nightporter.clock import Instant
 from nightporter.ledger.lines import FiringLine
 from nightporter.ledger.moments import spoken
 from nightporter.ledger.runs_explained import asked, explain_run, zone_of
-from nightporter.ledger.why import Explanation, because, clause, remedy
+from nightporter.ledger.why import Explanation, because, clause, remedy, strange
 from nightporter.store import Tx
 from nightporter.words import Reason, Verdict
 
@@ -20,6 +20,9 @@ def explain_firing(tx: Tx, firing: FiringLine, now: Instant) -> Explanation:
     name = firing.automation
     why = because(firing.reason, firing.detail)
     next = remedy(firing.reason, name=name)
+    if firing.verdict not in set(Verdict):
+        text = f"What became of what came for {name} {occasion} cannot be told: {strange(firing.verdict)}."
+        return Explanation("firing", firing.id, name, text, run_id=firing.run_id, firing_id=firing.id)
     verdict = Verdict(firing.verdict)
     match verdict:
         case Verdict.ADMITTED:

@@ -21,6 +21,8 @@ _NETWORK = frozenset({
 })
 """File systems whose locks and shared memory an SQLite file in WAL mode cannot rely on."""
 MOUNTS = Path("/proc/mounts")
+LEAST_ROOM = 16 * 2**20
+"""Bytes. Less is no room: folding the log back may need as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ def home_findings(home: Home, *, mounts: str | None = None) -> Iterator[Finding]
     yield from _private(home.state)
     if home.store is None:
         return
+    yield from _takes_more(home.store)
     if mounts is None:
         mounts = MOUNTS.read_text(encoding="utf-8", errors="replace") if MOUNTS.exists() else ""
     kind = file_system_of(home.store, mounts)
@@ -94,6 +97,20 @@ def _writable(folder: Path) -> Iterator[Finding]:
         yield Finding("unwritable", "error", f"{folder} cannot be written by this user",
                       "" if there == folder else f"it is not there, and {there} cannot be written",
                       "change its owner or mode, or choose another home", str(folder))
+
+
+def _takes_more(store: Path) -> Iterator[Finding]:
+    """Whether the store's disk has room, and its file may grow."""
+    if not store.exists():
+        return
+    if not os.access(store, os.W_OK):
+        yield Finding("read_only", "error", f"the store {store} cannot be written by this user", "",
+                      "change its owner or mode; is its disk mounted read-only?", str(store))
+    disk = os.statvfs(store)
+    left = disk.f_bavail * disk.f_frsize
+    if left < LEAST_ROOM:
+        yield Finding("disk_full", "error", f"the disk that holds the store has {left // 2**20} MB left",
+                      "a desk that cannot write starts nothing and takes no arrivals", "free some space", str(store))
 
 
 def _private(folder: Path) -> Iterator[Finding]:

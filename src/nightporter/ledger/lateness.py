@@ -104,7 +104,10 @@ def _goes_alone(tx: Tx, run: RunLine) -> bool:
     row = tx.read_trigger(f"{run.automation_id}/{run.trigger}")
     if row is None or run.source == "manual":
         return False
-    overlap = Policy.from_json(row[5]).overlap
+    try:
+        overlap = Policy.from_json(row[5]).overlap
+    except ValueError:  # it cannot be read: nothing is known of what it goes behind
+        return False
     match overlap:
         case Overlap.QUEUE | Overlap.REPLACE:
             return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +13,7 @@ from nightporter.rules.schedule import sentence
 from nightporter.store.sql_port import Row
 from nightporter.store.tx_clock import schedule_from
 from nightporter.words import SENTENCES, Policy, Reason, Schedule
+from nightporter.words.kept import read_back
 
 
 def reason_sentence(code: str | None) -> str:
@@ -126,7 +126,8 @@ def automation_line(row: Row, triggers: tuple[TriggerLine, ...], load: tuple[int
     armed = min((t for t in triggers if t.next_fire_at is not None), key=lambda t: t.next_fire_at or 0, default=None)
     return AutomationLine(
         id=id, name=name, workspace=workspace, owner=owner, state=state, state_reason=state_reason, state_by=state_by,
-        state_at=state_at, state_until=state_until, truth=truth, path=path, error=_error(error, path),
+        state_at=state_at, state_until=state_until, truth=truth, path=path,
+        error=error_of(error, path) if error else None,
         target=next((t.runner for t in triggers if t.runner), ""), triggers=triggers,
         next_fire_at=armed.next_fire_at if armed else None, next_fire_local=armed.next_fire_local if armed else None,
         timezone=armed.timezone if armed else next((t.timezone for t in triggers if t.schedule), "UTC"),
@@ -137,17 +138,19 @@ def automation_line(row: Row, triggers: tuple[TriggerLine, ...], load: tuple[int
     )
 
 
-def _error(text: str, path: str) -> dict[str, Any] | None:
-    if not text:
-        return None
+def error_of(text: str, path: str) -> dict[str, Any]:
+    """What is wrong with a definition, as it is kept: `{code, what, why, next, path, line, column}`."""
     whole: dict[str, Any] = {
         "code": "bad_definition", "what": text, "why": "", "next": "", "path": path, "line": 0, "column": 0,
     }
     try:
-        read = json.loads(text)
+        read = read_back(text)
     except ValueError:  # not ours, but still the best that is known
         return whole
-    return {**whole, "what": "", **read} if isinstance(read, dict) else whole
+    if not isinstance(read, dict):
+        return whole
+    said = {key: read[key] for key, usual in whole.items() if type(read.get(key)) is type(usual)}
+    return {**whole, "what": "", **said}
 
 
 @dataclass(frozen=True, slots=True)

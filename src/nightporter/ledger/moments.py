@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from nightporter.clock import SECOND, Instant, micros, moment, rfc3339
+from nightporter.clock import SECOND, Instant, has_date, micros, moment, rfc3339
 from nightporter.errors import BadSchedule
 from nightporter.rules.durations import parse_duration
 from nightporter.rules.schedule import next_due, parse
@@ -19,7 +19,7 @@ def local(at: Instant | None, timezone: str) -> str | None:
         return None
     try:
         return moment(at).astimezone(zone(timezone)).isoformat()
-    except BadSchedule:  # a zone that a newer release has dropped: the instant is still true
+    except (BadSchedule, OverflowError):  # a zone that a newer release has dropped, an instant beyond the calendar
         return rfc3339(at)
 
 
@@ -27,7 +27,9 @@ def spoken(at: Instant, timezone: str) -> str:
     """`2026-03-27 09:00 Europe/Berlin`, with seconds only where there are any."""
     try:
         there = moment(at).astimezone(zone(timezone))
-    except BadSchedule:
+    except (BadSchedule, OverflowError):
+        if not has_date(at):
+            return str(rfc3339(at))
         there, timezone = moment(at), "UTC"
     seconds = there.second or there.microsecond
     return f"{there:%Y-%m-%d %H:%M:%S} {timezone}" if seconds else f"{there:%Y-%m-%d %H:%M} {timezone}"

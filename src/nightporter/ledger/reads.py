@@ -5,7 +5,6 @@ Newest first, except for automations, which come by name. A page says where the 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +19,7 @@ from nightporter.ledger.lines import (
     RunLine,
     automation_line,
     delivery_line,
+    error_of,
     firing_line,
     inbox_line,
     run_line,
@@ -78,7 +78,7 @@ def refused_files(tx: Tx) -> tuple[RefusedFile, ...]:
     """The files whose automation is another's by name, and others that cannot be taken; by path."""
     return tuple(
         RefusedFile(path, *(error[key] for key in ("line", "column", "what", "why", "next")))
-        for path, error in ((path, json.loads(text)) for path, text in tx.refused_files())
+        for path, error in ((path, error_of(text, path)) for path, text in tx.refused_files())
     )
 
 

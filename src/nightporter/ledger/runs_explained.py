@@ -10,7 +10,7 @@ from nightporter.ledger.details import RunDetail, run_detail
 from nightporter.ledger.lateness import ON_TIME, why_late, why_waiting
 from nightporter.ledger.lines import DeliveryLine, RunLine, trigger_line
 from nightporter.ledger.moments import lasting, spoken
-from nightporter.ledger.why import Explanation, because, clause, remedy
+from nightporter.ledger.why import Explanation, because, clause, remedy, strange
 from nightporter.states import DeliveryState, RunState
 from nightporter.store import Tx
 from nightporter.words import Definition, Reason
@@ -53,6 +53,8 @@ def _never_started(tx: Tx, run: RunLine, occasion: str, timezone: str, now: Inst
 
 
 def _ended(tx: Tx, run: RunLine, timezone: str, now: Instant) -> str:
+    if run.state not in set(RunState):
+        return f"What became of it cannot be told: {strange(run.state)}."
     state = RunState(run.state)
     took = "" if run.duration is None else f" after {lasting(round(run.duration * SECOND))}"
     attempt = f" on attempt {run.attempt} of {run.attempts}" if run.attempt > 1 else ""
@@ -125,6 +127,8 @@ def _delivered(detail: RunDetail, timezone: str, now: Instant) -> list[str]:
 
 def _delivery(d: DeliveryLine, timezone: str, now: Instant) -> str:
     to = d.destination if d.destination == d.kind else f"{d.destination} ({d.kind})"
+    if d.state not in set(DeliveryState):
+        return f"Whether it reached {to} cannot be told: {strange(d.state)}."
     state = DeliveryState(d.state)
     match state:
         case DeliveryState.DELIVERED:
@@ -189,5 +193,5 @@ def zone_of(tx: Tx, automation_id: str, trigger_id: str) -> str:
     text = None if automation is None else tx.read_definition(automation_id, automation[12])
     try:
         return Definition.from_json(text).timezone if text else "UTC"
-    except (ValueError, KeyError, TypeError):  # unreadable: its line says so, and UTC is true everywhere
+    except ValueError:  # unreadable: its line says so, and UTC is true everywhere
         return "UTC"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,9 @@ from nightporter.clock import SECOND, Instant
 from nightporter.ledger.moments import seconds
 from nightporter.ledger.pages import plain
 from nightporter.store import Tx
-from nightporter.store.locks import is_free
+from nightporter.store.locks import is_free, word_in
 from nightporter.store.tx_sweep import STOPPED
+from nightporter.words.kept import read_back
 
 DUE_EVALUATED_AT = "due_evaluated_at"
 """The setting in which the leading desk says when it last looked at what is due; microseconds."""
@@ -33,6 +33,8 @@ class WorkerLine:
     started_at: Instant
     alive: bool | None
     """By its file lock; None where that cannot be told, as when the file is on another machine."""
+    trouble: str = ""
+    """Why it cannot write, as it says there."""
 
     def as_json(self) -> dict[str, Any]:
         return plain(self)
@@ -70,7 +72,7 @@ class Status:
 
     at: Instant
     healthy: bool
-    """A desk looked recently at what is due, and nobody stopped it."""
+    """A desk looked recently at what is due and can write, and nobody stopped it."""
     stopped: Stopped | None
     workers: tuple[WorkerLine, ...]
     due_evaluated_at: Instant | None
@@ -116,9 +118,10 @@ def status(tx: Tx, now: Instant, *, host: str = "") -> Status:
     aside = tx.read_set_aside()
     armed, next_fire_at = tx.read_armed()
     pending, next_try_at, sending, failed = tx.read_delivery_counts()
+    well = desk_looks(tx, workers, now) and stopped is None and not troubles(workers)
     desks = sum(w.role == "desk" and w.alive is not False for w in workers)
     return Status(
-        at=now, healthy=desk_looks(tx, workers, now) and stopped is None, stopped=stopped, workers=workers,
+        at=now, healthy=well, stopped=stopped, workers=workers,
         due_evaluated_at=evaluated, due_evaluated_ago=None if evaluated is None else seconds(now - evaluated),
         leader=tx.leader(), standby=max(desks - 1, 0), automations=tx.read_automation_states(), armed=armed,
         next_fire_at=next_fire_at, queued=sum(each.runs for each in waiting), waiting=waiting, running=running,
@@ -132,15 +135,23 @@ def status(tx: Tx, now: Instant, *, host: str = "") -> Status:
 def worker_lines(tx: Tx, host: str) -> tuple[WorkerLine, ...]:
     """The processes that have joined and not left, with what their locks say."""
     return tuple(
-        WorkerLine(id, role, where, pid, started_at,
-                   _alive(lock_path) if host and where == host else None)
+        WorkerLine(id, role, where, pid, started_at, *(_seen(lock_path) if host and where == host else (None, "")))
         for id, role, where, pid, _, lock_path, started_at in tx.workers()
     )
 
 
-def _alive(lock_path: str) -> bool | None:
+def _seen(lock_path: str) -> tuple[bool | None, str]:
+    """Whether the holder of a lock lives, and the word it left."""
     path = Path(lock_path)
-    return not is_free(path) if lock_path and path.exists() else None
+    if not lock_path or "\0" in lock_path or not path.exists():
+        return None, ""
+    alive = not is_free(path)
+    return alive, word_in(path) if alive else ""
+
+
+def troubles(workers: tuple[WorkerLine, ...]) -> tuple[WorkerLine, ...]:
+    """The living ones that cannot write."""
+    return tuple(w for w in workers if w.alive and w.trouble)
 
 
 def desk_looks(tx: Tx, workers: tuple[WorkerLine, ...], now: Instant) -> bool:
@@ -170,11 +181,11 @@ def stop_of(tx: Tx) -> Stopped | None:
     if text is None:
         return None
     try:
-        said = json.loads(text)
+        said = read_back(text)
         return Stopped(str(said.get("by", "")), str(said.get("reason", "")), _instant(str(said.get("at", ""))))
     except (ValueError, AttributeError):  # whatever stands there, the desk takes it for a stop
         return Stopped("", text, None)
 
 
 def _instant(text: str | None) -> Instant | None:
-    return Instant(int(text)) if text and text.lstrip("-").isdigit() else None
+    return Instant(int(text)) if text and text.isdecimal() and len(text) < 19 else None

@@ -115,6 +115,8 @@ def timeline(
 
 def _changed(t: Transition, due: Instant, since: str) -> tuple[str, str]:
     why = reason_sentence(t.reason)
+    if t.to_state not in set(RunState):
+        return t.to_state, "a state that this program does not know"
     state = RunState(t.to_state)
     match state:
         case RunState.QUEUED if t.from_state is None:

@@ -43,6 +43,11 @@ def because(code: str | None, detail: str = "") -> str:
     return f"{said} ({figures})" if figures else said
 
 
+def strange(state: str) -> str:
+    """What can be said of something in a state that this program does not have, as a clause."""
+    return f"it is in a state that this program does not know, {state!r}; `nightporter doctor` names it"
+
+
 def remedy(code: str | None, *, name: str, run: str | None = None) -> str:
     """What to do about it, in a sentence; empty where there is nothing to do."""
     try:

@@ -19,6 +19,7 @@ from nightporter.states import AutomationState
 from nightporter.store import Tx
 from nightporter.store.tx_automations import AutomationRow
 from nightporter.words import Reason, Settled, Sleep, TriggerId, Verdict, derived_id
+from nightporter.words.kept import read_back
 
 
 def taken(tx: Tx, automation_id: str, *, now: Instant) -> tuple[AutomationRow, Instant]:
@@ -125,11 +126,13 @@ def paused_before(row: AutomationRow, now: Instant) -> Paused | None:
     """The pause that a broken automation was in; None where it was in none, or that has come to its end."""
     if not row.state_before:
         return None
-    before = json.loads(row.state_before)
-    until = before["until"]
-    if before["state"] == AutomationState.ACTIVE or (until is not None and until <= now):
-        return None
-    return Paused(before["by"], before["reason"], until)
+    try:
+        before = read_back(row.state_before)
+        state, by, reason, until = (before[key] for key in ("state", "by", "reason", "until"))
+        over = until is not None and until <= now
+    except (ValueError, KeyError, TypeError):  # nobody knows what it was: it sleeps on until a person says otherwise
+        return Paused("desk", "what it was before its definition broke cannot be read", None)
+    return None if state == AutomationState.ACTIVE or over else Paused(str(by), str(reason), until)
 
 
 def log_change(tx: Tx, automation_id: str, verb: str, by: str, detail: str, now: Instant) -> None:

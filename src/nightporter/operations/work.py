@@ -11,6 +11,7 @@ from nightporter.admission import admit
 from nightporter.clock import Instant
 from nightporter.dispatch import Definitions, Final, cancel, conclude, release_behind
 from nightporter.errors import BadInput, Conflict, NotFound
+from nightporter.rules.legible import legible
 from nightporter.states import AutomationState, RunState
 from nightporter.store import Tx
 from nightporter.store.tx_sweep import STOPPED
@@ -28,17 +29,44 @@ def fire(
     if carried is None and payload is not None:
         carried = as_payload(payload)
     firing = Firing(
-        TriggerId(f"{automation_id}/{trigger}"), external_id, text=text, payload=carried, sender=by, replay_of=replay_of
+        TriggerId(f"{automation_id}/{trigger}"), external_id, text=legible(text), payload=carried, sender=by,
+        replay_of=replay_of,
     )
     return admit(tx, [firing], now=now)[0]
 
 
+DEEPEST = 100
+"""Levels of a payload: whatever reads it again has its own stack to spare."""
+
+
 def as_payload(value: Any) -> str:
-    """A payload as it is stored. Raises BadInput when it is not a JSON value."""
+    """A payload as it is stored. Raises BadInput when it is not a JSON value, or one that not every reader can read."""
     try:
-        return json.dumps(value, ensure_ascii=False)
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise BadInput("the payload is not a JSON value", why=str(error), next="pass plain values only") from error
+    except RecursionError:
+        raise _too_deep() from None
+    if text.count("[") + text.count("{") > DEEPEST and not _reaches_the_bottom(value):
+        raise _too_deep()
+    return legible(text)
+
+
+def _reaches_the_bottom(value: Any) -> bool:
+    """Whether it is nested no deeper than what is taken."""
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        inside = [each.values() if isinstance(each, dict) else each for each in level
+                  if isinstance(each, (dict, list, tuple))]
+        if not inside:
+            return True
+        level = [one for each in inside for one in each]
+    return False
+
+
+def _too_deep() -> BadInput:
+    return BadInput(f"the payload is nested deeper than {DEEPEST} levels", why="not every reader could read it again",
+                    next="pass it flatter, or as a text")
 
 
 def cancel_runs(tx: Tx, run_ids: Sequence[str], *, reason: Reason, by: str, now: Instant) -> tuple[int, int]:
@@ -56,7 +84,7 @@ def _definitions(tx: Tx, run_ids: Sequence[str]) -> dict[str, Definition]:
     texts = {(automation, version): text for automation, version, _, text in tx.definitions(set(versions.values()))}
     found = {}
     for run, key in versions.items():
-        with contextlib.suppress(ValueError, KeyError, TypeError):  # it ends without what only its definition could say
+        with contextlib.suppress(ValueError, KeyError):  # it ends without what only its definition could say
             found[run] = Definition.from_json(texts[key])
     return found
 

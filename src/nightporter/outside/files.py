@@ -30,8 +30,7 @@ def write_durably(path: Path, content: bytes, *, mode: int = 0o600) -> None:
 
     A reader sees the old file or the new one, whole. Raises OSError; then the old file is untouched.
     """
-    for folder in _make_folders(path.parent):
-        _sync_folder(folder)
+    make_folder_durably(path.parent)
     descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -46,15 +45,17 @@ def write_durably(path: Path, content: bytes, *, mode: int = 0o600) -> None:
     _sync_folder(path.parent)
 
 
-def _make_folders(folder: Path) -> list[Path]:
-    """Make `folder` and its parents. Returns the folders whose entries that changed."""
+def make_folder_durably(folder: Path) -> None:
+    """Make a folder and its parents where they are missing (0700); their names are on disk when this returns. Raises
+    OSError."""
     missing = []
     while not folder.is_dir():
         missing.append(folder)
         folder = folder.parent
     for new in reversed(missing):
         new.mkdir(mode=0o700, exist_ok=True)
-    return [new.parent for new in missing]
+    for new in missing:
+        _sync_folder(new.parent)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -39,6 +39,8 @@ class TriggerFacts:
     """Lines so far."""
     concurrent: int | None
     """Runs of the automation at once: no gate, but who claims has to know it."""
+    unreadable: str = ""
+    """Why its policy cannot be read; then `policy` says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,9 @@ def not_expired(asking: Asking, now: Instant) -> Objection | None:
 
 
 def readable(asking: Asking, now: Instant) -> Objection | None:
-    """The definition file cannot be read; what was good before does not fire."""
+    """The definition file cannot be read, or what is stored of it: what was good before does not fire."""
+    if asking.trigger.unreadable:
+        return Objection(Reason.UNREADABLE, asking.trigger.unreadable)
     if asking.trigger.state == "config_error":
         return Objection(Reason.CONFIGURATION, asking.trigger.state_reason)
     return None

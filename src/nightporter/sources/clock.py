@@ -26,7 +26,7 @@ from nightporter.rules.schedule import count_between, next_due, same_occurrence,
 from nightporter.rules.zones import TZDATA
 from nightporter.store import Store, Tx
 from nightporter.store.tx_clock import Armed, Stale, schedule_from
-from nightporter.words import Answer, Firing, Reason, Schedule, Settled, TriggerId, Verdict
+from nightporter.words import Answer, Firing, Policy, Reason, Schedule, Settled, TriggerId, Verdict
 
 log = logs.get(__name__)
 
@@ -93,6 +93,7 @@ def plan(armed: Armed, schedule: Schedule, now: Instant) -> Plan:
 
 
 def _read_and_plan(armed: Armed, now: Instant) -> Plan:
+    Policy.from_json(armed.policy)  # what admission could not read either
     return plan(armed, schedule_from(armed.schedule), now)
 
 
@@ -194,6 +195,7 @@ class ClockSource:
         self._closing = False
         self.lost_the_lead = False
         """The loop ended because another process leads."""
+        self._ill = logs.Seldom(log)
         self.evaluated_at: Instant | None = None
         """When the due set was last evaluated, whole."""
         self.not_run = 0
@@ -291,7 +293,7 @@ class ClockSource:
                 self.lost_the_lead = True
                 return
             except StoreError as error:
-                log.error("clock.store_failed", error=str(error))
+                self._ill.error("clock.store_failed", error=str(error))
                 self._pause()
             except Exception:  # no slot would be answered any more, and nothing would say so
                 log.exception("clock.failed")

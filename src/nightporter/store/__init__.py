@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from nightporter.clock import Clock
-from nightporter.errors import BadInput
+from nightporter.errors import BadInput, StoreUnwritable
 from nightporter.store.kicks import Kicks
 from nightporter.store.tx import Tx
 from nightporter.store.writer import Writer
@@ -23,6 +23,8 @@ class Store(Protocol):
     dialect: str
     writer: Writer
     kicks: Kicks
+    read_only: StoreUnwritable | None
+    """Why nothing can be written, of a store that was opened all the same, to be read."""
 
     def write(self, work: Callable[[Tx], T]) -> T:
         """Run a write function in a transaction; returns once it is durable. Raises what it raised, or StoreError."""

@@ -53,6 +53,7 @@ class DatagramKicks(Kicks):
     """Between processes on one machine: each listens on a datagram socket in a folder they share."""
 
     def __init__(self, folder: Path) -> None:
+        """Raises OSError where the folder cannot be made."""
         super().__init__()
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._handle: int | None = None

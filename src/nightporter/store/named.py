@@ -92,6 +92,11 @@ def migrations() -> list[tuple[int, str]]:
     return [(int(f.name.split("_", 1)[0]), f.read_text(encoding="utf-8")) for f in files]
 
 
+def newest_schema() -> int:
+    """The number of this program's schema."""
+    return migrations()[-1][0]
+
+
 def for_postgres(schema: str) -> str:
     """A migration as PostgreSQL reads it."""
     schema = re.sub(r"\)\s*STRICT(, WITHOUT ROWID)?;", ");", schema)

@@ -144,6 +144,9 @@ class PostgresTransactions:
         status = self._connection.info.transaction_status
         return status in (psycopg.pq.TransactionStatus.INTRANS, psycopg.pq.TransactionStatus.INERROR)
 
+    def wrote(self) -> bool:
+        return self._number is not None
+
     def translate(self, error: Exception) -> Exception:
         return translate(error)
 
@@ -179,6 +182,9 @@ def translate(error: Exception) -> Exception:
             )
         case psycopg.DataError() | psycopg.IntegrityError() | psycopg.ProgrammingError() | psycopg.NotSupportedError():
             return StoreRefused("the database refused a statement", why=why, next="run `nightporter doctor`")
+        case UnicodeEncodeError():
+            return StoreRefused("the database refused a text", why=f"it holds half a character: {why}",
+                                next="write it without")
         case psycopg.Error():
             return StoreError("the database failed a statement", why=why, next="run `nightporter doctor`")
         case _:
@@ -189,6 +195,7 @@ class PostgresStore:
     """One database, shared by the desks and workers of several machines."""
 
     dialect = "postgres"
+    read_only: StoreUnwritable | None = None
 
     def __init__(self, url: str, *, now: int, patience: float = 60.0, silence: float = 15.0) -> None:
         """Connect and migrate. Raises StoreError and its kind. `patience`: seconds to wait for a lost server;

@@ -15,10 +15,20 @@ import apsw
 import apsw.ext
 
 from nightporter.clock import Clock
+from nightporter.errors import StoreUnwritable
 from nightporter.store.kicks import DatagramKicks, Kicks
-from nightporter.store.named import Query, queries
+from nightporter.store.named import Query, newest_schema, queries
 from nightporter.store.sql_port import Row
-from nightporter.store.sqlite_file import connect, copy_to, migrate_file, prepare, refuse_strangers, translate
+from nightporter.store.sqlite_file import (
+    connect,
+    connect_reading,
+    copy_to,
+    migrate_file,
+    prepare,
+    refuse_strangers,
+    schema_of,
+    translate,
+)
 from nightporter.store.tx import Tx
 from nightporter.store.writer import Writer
 
@@ -108,6 +118,8 @@ class SqliteTransactions:
         self._connection = connect(path, patience=patience)
         self._sql = SqliteSql(self._connection)
         self._full = False
+        self._changes = 0
+        """Of this connection, before the transaction under way."""
 
     def begin(self) -> Tx:
         if self._full:
@@ -115,6 +127,7 @@ class SqliteTransactions:
             with contextlib.suppress(apsw.Error):  # then the write below says what is wrong
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._full = False
+        self._changes = self._connection.total_changes()
         self._connection.execute("BEGIN IMMEDIATE")
         return Tx(self._sql, "sqlite")
 
@@ -138,6 +151,9 @@ class SqliteTransactions:
 
     def alive(self) -> bool:
         return self._connection.in_transaction
+
+    def wrote(self) -> bool:
+        return self._connection.total_changes() > self._changes
 
     def translate(self, error: Exception) -> Exception:
         self._full = self._full or isinstance(error, apsw.FullError)
@@ -163,7 +179,9 @@ class SqliteStore:
         self._patience = patience
         if not self._memory:
             prepare(Path(self.path))
-        self.kicks: Kicks = Kicks() if kick_folder is None else DatagramKicks(kick_folder)
+        self.read_only: StoreUnwritable | None = None
+        """Why nothing can be written, of a store that was opened all the same, to be read."""
+        self.kicks: Kicks = _kicks(kick_folder)
         try:
             if self._memory:
                 self._shared = SqliteTransactions(self.path, patience=patience)
@@ -171,13 +189,7 @@ class SqliteStore:
                 self._turn = threading.RLock()
                 self.writer = Writer(lambda: _Guarded(self._shared, self._turn), self.kicks.ring, group=GROUP)
             else:
-                refuse_strangers(self.path, patience=patience)
-                with contextlib.closing(connect(self.path, patience=patience)) as connection:
-                    migrate_file(connection, Path(self.path), now)
-                self.writer = Writer(
-                    lambda: SqliteTransactions(self.path, patience=patience), self.kicks.ring, group=GROUP,
-                    pause=self._give_way,
-                )
+                self.writer = self._open_file(now)
         except BaseException as error:
             self.kicks.close()
             if isinstance(error, apsw.Error):
@@ -187,6 +199,31 @@ class SqliteStore:
         self._readers_lock = threading.Lock()
         self._held_since = 0.0
         self._data_version: tuple[apsw.Connection, int] | None = None
+
+    def _open_file(self, now: int) -> Writer:
+        """The writer of the file, brought to this program's schema; of one that cannot be written but can be read, a
+        writer that takes nothing."""
+        try:
+            refuse_strangers(self.path, patience=self._patience)
+            with contextlib.closing(connect(self.path, patience=self._patience)) as connection:
+                migrate_file(connection, Path(self.path), now)
+            return Writer(
+                lambda: SqliteTransactions(self.path, patience=self._patience), self.kicks.ring, group=GROUP,
+                pause=self._give_way,
+            )
+        except apsw.Error as error:
+            unwritable = translate(error)
+            if not isinstance(unwritable, StoreUnwritable):
+                raise
+            try:
+                with contextlib.closing(connect_reading(self.path, patience=self._patience)) as connection:
+                    schema = schema_of(connection)
+            except apsw.Error:
+                raise unwritable from error
+            if schema != newest_schema():
+                raise unwritable from error  # it would have to be brought forward first
+            self.read_only = unwritable
+            return Writer(lambda: NoTransactions(unwritable), self.kicks.ring, group=GROUP)
 
     def write(self, work: Callable[[Tx], T]) -> T:
         """Run a write function; returns once it is durable."""
@@ -259,7 +296,9 @@ class SqliteStore:
     def _reader(self) -> Iterator[apsw.Connection]:
         with self._readers_lock:
             connection = self._readers.pop() if self._readers else None
-        if connection is None:
+        if connection is None and self.read_only is not None:
+            connection = connect_reading(self.path, patience=self._patience)
+        elif connection is None:
             connection = connect(self.path, patience=self._patience)
             connection.execute("PRAGMA query_only=1")
         try:
@@ -275,6 +314,45 @@ class SqliteStore:
             self._held_since = now
             if self.kicks.others():
                 time.sleep(0.001)
+
+
+class NoTransactions:
+    """Of a store that can only be read: none begins."""
+
+    def __init__(self, why: StoreUnwritable) -> None:
+        self._why = why
+
+    def begin(self) -> Tx:
+        raise self._why
+
+    def savepoint(self) -> None: ...
+
+    def release(self) -> None: ...
+
+    def rollback_to(self) -> None: ...
+
+    def commit(self) -> None: ...
+
+    def rollback(self) -> None: ...
+
+    def alive(self) -> bool:
+        return False
+
+    def wrote(self) -> bool:
+        return False
+
+    def translate(self, error: Exception) -> Exception:
+        return error
+
+    def close(self) -> None: ...
+
+
+def _kicks(folder: Path | None) -> Kicks:
+    """Where no folder can be had, nobody else is rung: they look by themselves each second."""
+    try:
+        return Kicks() if folder is None else DatagramKicks(folder)
+    except OSError:
+        return Kicks()
 
 
 class _Guarded:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
+from urllib.parse import quote
 
 import apsw
 
@@ -14,14 +15,26 @@ from nightporter.store.migrate import migrate
 
 def prepare(path: Path) -> None:
     try:
+        missing = [folder for folder in path.parents if not folder.exists()]
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not path.exists():
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            # A name is in its folder's keeping: what is committed is of no use in a file that nobody finds again.
+            for folder in (path.parent, *(made.parent for made in missing)):
+                _sync_folder(folder)
     except OSError as error:
         raise StoreUnwritable(
             f"the store {path} cannot be created", why=error.strerror or str(error),
             next="choose a home that this user may write (NIGHTPORTER_HOME or --home)",
         ) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def refuse_strangers(path: str, *, patience: float) -> None:
@@ -52,13 +65,48 @@ def connect(path: str, *, patience: float) -> apsw.Connection:
     return connection
 
 
+def connect_reading(path: str, *, patience: float) -> apsw.Connection:
+    """For a file that this user cannot write, or beside which nothing can be written. Raises apsw.Error.
+
+    A file without a log beside it is whole by itself, and nobody is writing to it.
+    """
+    def reader(how: str) -> apsw.Connection:
+        connection = apsw.Connection(f"file:{quote(path)}?{how}",
+                                     flags=apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_READONLY)
+        try:
+            connection.set_busy_timeout(int(patience * 1000))
+            connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    try:
+        return reader("mode=ro")
+    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError, apsw.FullError):
+        if any(Path(f"{path}-{beside}").exists() for beside in ("wal", "shm")):
+            raise
+        return reader("mode=ro&immutable=1")
+
+
+def schema_of(connection: apsw.Connection) -> int:
+    """The number of a store's schema; 0 for an empty one. Raises StoreCorrupt where there is one and no number."""
+    known = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'setting'").fetchall()
+    if not known:
+        return 0
+    rows = connection.execute("SELECT value FROM setting WHERE key = 'schema_version'").fetchall()
+    number = str(rows[0][0]) if rows else ""
+    if not number.isdecimal() or len(number) > 6:
+        raise StoreCorrupt(
+            "the store does not say which schema it has", why=f"its schema_version is {number[:40]!r}" if rows else
+            "the row schema_version of its settings is gone", next="restore the latest backup beside it",
+        )
+    return int(number)
+
+
 def migrate_file(connection: apsw.Connection, path: Path | None, now: int) -> None:
     def version() -> int:
-        known = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'setting'").fetchall()
-        if not known:
-            return 0
-        rows = connection.execute("SELECT value FROM setting WHERE key = 'schema_version'").fetchall()
-        return int(str(rows[0][0])) if rows else 0
+        return schema_of(connection)
 
     def execute(schema: str, number: int) -> None:
         connection.execute("BEGIN IMMEDIATE")
@@ -121,6 +169,9 @@ def translate(error: Exception) -> Exception:
             )
         case apsw.ConstraintError() | apsw.MismatchError() | apsw.TooBigError() | apsw.SQLError():
             return StoreRefused("the store refused a statement", why=why, next="run `nightporter doctor`")
+        case UnicodeEncodeError():
+            return StoreRefused("the store refused a text", why=f"it holds half a character: {why}",
+                                next="write it without")
         case apsw.Error():
             return StoreError("the store failed a statement", why=why, next="run `nightporter doctor`")
         case _:

@@ -14,13 +14,14 @@ from nightporter.store.tx_clock import ClockTx
 from nightporter.store.tx_delivery import DeliveryTx
 from nightporter.store.tx_dispatch import DispatchTx
 from nightporter.store.tx_ledger import LedgerTx
+from nightporter.store.tx_strange import StrangeTx
 from nightporter.store.tx_sweep import SweepTx
 
 Taker = Callable[["Tx", Sequence[Any], Instant], Collection[str]]
 """Takes rows before they are left for whoever looks; the ids of those it took, and wrote."""
 
 
-class Tx(AutomationTx, ClockTx, AdmissionTx, DispatchTx, DeliveryTx, SweepTx, LedgerTx, AuditTx):
+class Tx(AutomationTx, ClockTx, AdmissionTx, DispatchTx, DeliveryTx, SweepTx, LedgerTx, StrangeTx, AuditTx):
     """One transaction on either database. Lives only inside the function it was handed to."""
 
     def __init__(self, sql: Sql, dialect: str) -> None:

@@ -9,7 +9,9 @@ from nightporter.clock import HOUR, Instant
 from nightporter.rules.gates import Load, TriggerFacts
 from nightporter.store.sql_port import Row
 from nightporter.store.tx_base import TxBase
-from nightporter.words import Policy
+from nightporter.words import Overlap, Policy
+
+_NO_POLICY = Policy(Overlap.SKIP, None, None, 0, None, 50, 1, "")
 
 
 class Arrival(NamedTuple):
@@ -53,13 +55,17 @@ class AdmissionTx(TxBase):
     def trigger_facts(self, trigger_ids: Collection[str]) -> dict[str, TriggerFacts]:
         """Facts by trigger id, their automations locked; unknown ids are left out."""
         rows = self.sql.each("trigger_facts", [(t,) for t in sorted(trigger_ids)])
-        return {
-            r[0]: TriggerFacts(
-                r[0], r[1], r[2], bool(r[3]), r[4] is not None, Policy.from_json(r[5]), r[6], r[7], r[8], r[9], r[10],
-                r[11], r[12], r[13], r[14],
+        found = {}
+        for r in rows:
+            try:
+                policy, unreadable = Policy.from_json(r[5]), ""
+            except ValueError as error:  # its own firings are skipped for it, and nobody else's
+                policy, unreadable = _NO_POLICY, " ".join(str(error).split())[:200]
+            found[r[0]] = TriggerFacts(
+                r[0], r[1], r[2], bool(r[3]), r[4] is not None, policy, r[6], r[7], r[8], r[9], r[10], r[11], r[12],
+                r[13], r[14], unreadable,
             )
-            for r in rows
-        }
+        return found
 
     def recall(self, tellings: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str | None]:
         """The run of each (trigger, external id) that was told before; None where it became none."""

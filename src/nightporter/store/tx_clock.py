@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 from nightporter.clock import Instant
 from nightporter.errors import NightporterError
 from nightporter.rules.schedule import wall_of
 from nightporter.store.tx_base import TxBase
 from nightporter.words import Schedule
+from nightporter.words.automation import ScheduleKind
+from nightporter.words.kept import read_back
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +49,16 @@ def schedule_text(schedule: Schedule) -> str:
 
 
 def schedule_from(text: str) -> Schedule:
-    """The inverse. Raises ValueError or TypeError when it is not one."""
-    return Schedule(*json.loads(text))
+    """The inverse. Raises ValueError when it is not one."""
+    try:
+        found = Schedule(*read_back(text))
+    except TypeError as error:
+        raise ValueError(f"it is no schedule: {error}") from error
+    if found.kind not in get_args(ScheduleKind) or not isinstance(found.anchor, int | None):
+        raise ValueError(f"it is no schedule: {text[:100]}")
+    if not isinstance(found.expression, str) or not isinstance(found.timezone, str):
+        raise ValueError(f"it is no schedule: {text[:100]}")
+    return found
 
 
 def _wall(schedule: str | None, slot: Instant | None) -> int | None:

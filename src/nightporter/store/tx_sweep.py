@@ -36,7 +36,7 @@ class SweepTx(TxBase):
     def setting_instant(self, key: str) -> Instant | None:
         """A setting that is an instant; None where there is none or somebody wrote something else there."""
         text = self.setting(key)
-        return Instant(int(text)) if text is not None and text.isdecimal() else None
+        return Instant(int(text)) if text is not None and text.isdecimal() and len(text) < 19 else None
 
     def put_setting(self, key: str, value: str) -> None:
         self.sql.run("setting_put", key=key, value=value)

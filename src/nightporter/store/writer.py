@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from nightporter import logs
-from nightporter.errors import StoreError
+from nightporter.errors import StoreError, StoreRefused
 from nightporter.store.tx import Taker, Tx
 
 T = TypeVar("T")
@@ -42,6 +42,9 @@ class Transactions(Protocol):
 
     def alive(self) -> bool:
         """Whether the transaction begun is still there."""
+
+    def wrote(self) -> bool:
+        """Whether the transaction that was committed last had changed anything."""
 
     def translate(self, error: Exception) -> Exception:
         """The error as this program names it, or the error itself."""
@@ -85,6 +88,10 @@ class Writer:
         self._bell = threading.Condition()
         self._riders: dict[str, _Rider] = {}
         self._closing = False
+        self._ill = logs.Seldom(log)
+        self.trouble = ""
+        """Why the store took nothing when it was last asked to; empty while it is well. What it refuses is no trouble:
+        that is the matter of what was to be written."""
         self._opened: Future[None] = Future()
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
@@ -180,6 +187,7 @@ class Writer:
             transactions.rollback()
             for job in jobs:
                 job.error = transactions.translate(error)
+            self._is_ill(jobs[0].error)
             self._answer(jobs, ())
             return True
         committing = False
@@ -200,12 +208,16 @@ class Writer:
                 self._doubt(jobs, rode)
             if len(jobs) == 1 and not isinstance(error, _RiderFell):
                 jobs[0].error = jobs[0].error or transactions.translate(error)
+                self._is_ill(jobs[0].error)
                 self._answer(jobs, ())
                 return True
-            log.warning("store.group_failed", jobs=len(jobs), error=str(error))
+            self._ill.warning("store.group_failed", jobs=len(jobs), error=str(error))
             for job in jobs:
                 job.result = job.error = None
             return False
+        if self.trouble and transactions.wrote():  # what wrote nothing proves nothing
+            log.warning("store.well_again", was=self.trouble)
+            self.trouble = ""
         for rider, result in rode:
             try:
                 rider.done(result)
@@ -213,6 +225,10 @@ class Writer:
                 log.exception("store.rider_not_told")
         self._answer(jobs, tx.kicks)
         return True
+
+    def _is_ill(self, error: BaseException | None) -> None:
+        if isinstance(error, StoreError) and not isinstance(error, StoreRefused):
+            self.trouble = error.what
 
     @staticmethod
     def _doubt(jobs: Iterable[_Job[Any]], rode: Iterable[tuple[_Rider, Any]]) -> None:
@@ -245,7 +261,7 @@ class Writer:
                 result = rider.work(tx)
             except Exception as error:
                 # A rider that fails costs nobody else their commit: its work is found again by its own loop.
-                log.warning("store.rider_failed", topic=topic, error=str(error))
+                self._ill.warning("store.rider_failed", topic=topic, error=str(error))
                 if tx.taken.get(topic) or not self._transactions.alive():
                     raise _RiderFell(topic) from error
                 self._transactions.rollback_to()

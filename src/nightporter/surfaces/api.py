@@ -40,6 +40,7 @@ from nightporter.definitions import Checks, read
 from nightporter.engine import Engine
 from nightporter.errors import BadInput, Conflict, NotFound
 from nightporter.rules.durations import format_duration
+from nightporter.rules.legible import legible
 from nightporter.rules.schedule import parse
 from nightporter.runners.context import Run
 from nightporter.store import Tx
@@ -204,8 +205,11 @@ class Porter:
         BadInput.
         """
         drawn = f"{self._process}{next(self._drawn):x}"
+        if external_id is not None and legible(external_id) != external_id:
+            raise BadInput(f"{external_id!r} cannot be kept", why="a store takes no NUL and no half a character",
+                           next="name it in letters that any encoding has")
         answer = await self.engine.fire(Firing(
-            await self._trigger_id(name, trigger), external_id or drawn, text=text, drawn=external_id is None,
+            await self._trigger_id(name, trigger), external_id or drawn, text=legible(text), drawn=external_id is None,
             payload=None if payload is None else operations.as_payload(payload), sender="code",
         ))
         if answer.reason is Reason.DELETED:
@@ -219,9 +223,9 @@ class Porter:
     async def _trigger_id(self, name: str, trigger: str) -> TriggerId:
         known = self._triggers.get((name, trigger))
         if known is None:
-            found = await self.engine.read(lambda tx: tx.automation_named(name))
+            found = await self.engine.read(lambda tx: tx.automation_named(legible(name)))
             if len(found) != 1:
-                raise NotFound(f"{len(found) or 'no'} automations are called {name}",
+                raise NotFound(f"{len(found) or 'no'} automations are called {legible(name)}",
                                next="`nightporter list` shows what there is")
             known = self._triggers[name, trigger] = TriggerId(f"{found[0]}/{trigger}")
         return known

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any, Literal, NewType
 
 from nightporter.clock import Instant, micros
+from nightporter.words.kept import read_back
 
 AutomationId = NewType("AutomationId", str)
 TriggerId = NewType("TriggerId", str)
@@ -144,8 +145,14 @@ class Definition:
     @staticmethod
     @lru_cache(maxsize=4096)
     def from_json(text: str) -> Definition:
-        """The inverse of `as_json`. Raises ValueError, KeyError or TypeError when it is not one."""
-        raw = json.loads(text)
+        """The inverse of `as_json`. Raises ValueError when it is not one."""
+        try:
+            return Definition._of(read_back(text))
+        except (KeyError, TypeError, AttributeError, ArithmeticError) as error:
+            raise ValueError(f"it is no definition: {type(error).__name__}: {error}") from error
+
+    @staticmethod
+    def _of(raw: Any) -> Definition:
         limits = dict(raw["limits"])
         limits["timeout"] = _seconds(limits["timeout"])
         retry = raw["retry"]
@@ -214,8 +221,17 @@ class Policy:
     @staticmethod
     @lru_cache(maxsize=4096)
     def from_json(text: str) -> Policy:
-        overlap, *rest = json.loads(text)
-        return Policy(Overlap(overlap), *rest)
+        """The inverse of `as_json`. Raises ValueError when it is not one."""
+        try:
+            overlap, *rest = read_back(text)
+            found = Policy(Overlap(overlap), *rest)
+        except TypeError as error:
+            raise ValueError(f"it is no policy: {error}") from error
+        if not all(isinstance(value, int) for value in (found.cooldown, found.priority, found.attempts)):
+            raise ValueError("it is no policy: its numbers are none")
+        if not all(value is None or isinstance(value, int) for value in (found.per_hour, found.queued, found.expires)):
+            raise ValueError("it is no policy: its limits are none")
+        return found
 
 
 REPEATING_KINDS = frozenset({"clock"})

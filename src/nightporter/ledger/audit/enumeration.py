@@ -19,6 +19,9 @@ from nightporter.rules.schedule import count_between, next_due, slots_between
 from nightporter.rules.zones import TZDATA
 from nightporter.store import Tx
 
+MOST_MISSING = 10_000
+"""Slots of one version that are counted as silent at most."""
+
 _OFFSET = re.compile(r"(?:Z|[+-][0-9]{2}:?[0-9]{0,2})$", re.IGNORECASE)
 
 
@@ -99,6 +102,8 @@ class Enumeration:
                 at += 1
             if at == len(ranges) or slot < ranges[at][0]:
                 missing.append(slot)
+                if len(missing) == MOST_MISSING:  # where it begins is no instant that anybody wrote
+                    break
         return missing
 
     def _strays(

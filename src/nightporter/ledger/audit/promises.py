@@ -18,6 +18,7 @@ from nightporter.words import Schedule, Verdict
 PAGE = 500
 LINES_AT_ONCE = 100_000
 """Lines that are held in memory, as far as the triggers' own counts tell."""
+MOST_SPANS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,7 @@ def _readable(text: str) -> Schedule | None:
 
 def _spans(tx: Tx, terms: Terms, promise: Promise) -> Iterator[Batch]:
     low = max([terms.ledger_pruned_before, *(v.since for v in promise.versions[:1])])
-    n = promise.firings // LINES_AT_ONCE + 1
+    n = min(promise.firings // LINES_AT_ONCE + 1, MOST_SPANS)  # the count may be anything
     edges = [-FOREVER, *(low + (terms.now - low) * i // n for i in range(1, n)), FOREVER]
     for since, until in pairwise(edges):
         yield _batch(tx, [promise], since, until)

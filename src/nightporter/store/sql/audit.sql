@@ -734,8 +734,8 @@ SELECT q.*, count(*) OVER () FROM (
 -- A run that a newer one replaced before it started may be left out of the months.
 SELECT q.*, count(*) OVER () FROM (
     SELECT a.id, CAST(coalesce(m.runs, 0) AS BIGINT) AS told, coalesce(r.ended, 0) AS ended FROM automation a
-    LEFT JOIN (SELECT automation_id, sum(runs) AS runs, sum(succeeded) AS succeeded, sum(quiet) AS quiet,
-                      sum(failed) AS failed, sum(cancelled) AS cancelled
+    LEFT JOIN (SELECT automation_id, sum(CASE WHEN runs BETWEEN 0 AND 1000000000000 THEN runs ELSE -1 END) AS runs, sum(CASE WHEN succeeded BETWEEN 0 AND 1000000000000 THEN succeeded ELSE -1 END) AS succeeded, sum(CASE WHEN quiet BETWEEN 0 AND 1000000000000 THEN quiet ELSE -1 END) AS quiet,
+                      sum(CASE WHEN failed BETWEEN 0 AND 1000000000000 THEN failed ELSE -1 END) AS failed, sum(CASE WHEN cancelled BETWEEN 0 AND 1000000000000 THEN cancelled ELSE -1 END) AS cancelled
                FROM rollup_month GROUP BY automation_id) AS m ON m.automation_id = a.id
     LEFT JOIN (SELECT automation_id, count(*) AS n, count(ended_at) AS ended,
                       sum(CASE WHEN state = 'succeeded' THEN 1 ELSE 0 END) AS succeeded,
@@ -744,7 +744,7 @@ SELECT q.*, count(*) OVER () FROM (
                       sum(CASE WHEN state = 'cancelled' THEN 1 ELSE 0 END) AS cancelled,
                       sum(CASE WHEN state = 'cancelled' AND reason = 'superseded' THEN 1 ELSE 0 END) AS replaced
                FROM run GROUP BY automation_id) AS r ON r.automation_id = a.id
-    LEFT JOIN (SELECT automation_id, sum(runs) AS created FROM trigger GROUP BY automation_id) AS t
+    LEFT JOIN (SELECT automation_id, sum(CASE WHEN runs BETWEEN 0 AND 1000000000000 THEN runs ELSE -1 END) AS created FROM trigger GROUP BY automation_id) AS t
       ON t.automation_id = a.id
     WHERE coalesce(m.runs, 0) <> coalesce(m.succeeded + m.quiet + m.failed + m.cancelled, 0)
        OR coalesce(m.succeeded, 0) < coalesce(r.succeeded, 0) OR coalesce(m.quiet, 0) < coalesce(r.quiet, 0)

@@ -22,6 +22,7 @@ from nightporter.states import AutomationState
 from nightporter.store import Tx
 from nightporter.surfaces.cli.place import USUAL, Common, DryRun, Place, opened, person
 from nightporter.words import Definition
+from nightporter.words.kept import read_back
 
 _FORMATS: dict[str, Literal["markdown", "yaml"]] = {".md": "markdown", ".yaml": "yaml", ".yml": "yaml"}
 _BY_HAND = ("manual", "none", "by hand")
@@ -149,7 +150,7 @@ def _from_words(words: dict[str, Any], name: str | None, place: Place, now: Inst
 def _destination(text: str) -> Any:
     if text.lstrip().startswith("{"):
         try:
-            return json.loads(text)
+            return read_back(text)
         except ValueError as error:
             raise BadInput(f"--deliver {text} is no JSON", why=str(error),
                            next='write for example {"webhook": "https://..."}') from error

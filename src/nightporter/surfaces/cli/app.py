@@ -11,6 +11,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 from nightporter import __version__
 from nightporter.errors import NightporterError
+from nightporter.logs import harmless, harmless_json
 from nightporter.surfaces.cli.verbs import VERBS
 
 INTERRUPTED = 130
@@ -33,6 +34,10 @@ def build() -> App:
 
 def call(words: Sequence[str]) -> int:
     """Run one command; the exit code."""
+    for word in words:
+        if not _is_text(word):
+            return _refuse({"code": "usage", "what": f"{word!r} is no text", "why": "it is not UTF-8",
+                            "next": "write it in UTF-8"}, "--json" in words, 2)
     words = _behind_the_verb(words)
     flags = words[: words.index("--")] if "--" in words else words
     as_json = "--json" in flags
@@ -61,20 +66,29 @@ def call(words: Sequence[str]) -> int:
         return 0
 
 
+def _is_text(word: str) -> bool:
+    """Whether every byte of a word could be read: the others come as halves of characters, which nothing can keep."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _refuse(error: dict[str, Any], as_json: bool, code: int) -> int:
     """Say what went wrong: as JSON on standard output where that was asked for, else in words on standard error."""
     if as_json:
         import json
 
-        print(json.dumps({"error": error}, ensure_ascii=False))
+        print(harmless_json(json.dumps({"error": error}, ensure_ascii=False)))
         return code
     where = f"{error['path']}:" if error.get("path") else ""
     if error.get("line"):
         where += f"{error['line']}:{error['column']}:"
-    print(f"error[{error['code']}]: {where + ' ' if where else ''}{error['what']}", file=sys.stderr)
+    print(harmless(f"error[{error['code']}]: {where + ' ' if where else ''}{error['what']}"), file=sys.stderr)
     for part in ("why", "next"):
         if error[part]:
-            print(f"  {part}: {error[part]}", file=sys.stderr)
+            print(harmless(f"  {part}: {error[part]}"), file=sys.stderr)
     return code
 
 

@@ -22,6 +22,7 @@ from nightporter.errors import BadInput, Conflict
 from nightporter.ledger import Home, reads
 from nightporter.ledger.home import home_findings
 from nightporter.ledger.status import stop_of, worker_lines
+from nightporter.outside.files import make_folder_durably, write_durably
 from nightporter.store import Tx
 from nightporter.surfaces.cli.out import Out
 from nightporter.surfaces.cli.place import USUAL, Common, DryRun, Place, opened, person
@@ -62,8 +63,7 @@ def init(
         with opened(common, make=True):
             pass
         if writes:
-            file.write_text(EXAMPLE, encoding="utf-8")
-            file.chmod(0o600)
+            write_durably(file, EXAMPLE.encode())
     out = common.out()
     if out.as_json:
         out.json({
@@ -84,7 +84,7 @@ def init(
 
 def _make(path: Path) -> None:
     try:
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder_durably(path)
     except OSError as error:
         raise BadInput(f"the folder {path} cannot be made", why=error.strerror or str(error),
                        next="choose another home (--home or NIGHTPORTER_HOME)") from error

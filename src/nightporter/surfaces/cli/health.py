@@ -17,7 +17,7 @@ from nightporter.ledger import Checkup, Finding, Home
 from nightporter.ledger import doctor as look_at
 from nightporter.ledger import status as status_of
 from nightporter.ledger.moments import lasting, spoken
-from nightporter.ledger.status import Status
+from nightporter.ledger.status import Status, troubles
 from nightporter.surfaces.cli.place import USUAL, Common, Place, opened
 
 UNHEALTHY = 1
@@ -36,8 +36,12 @@ def status(*, common: Common = USUAL) -> int:
 
 def _show(place: Place, s: Status) -> None:
     zone = place.config.timezone
+    if place.store.read_only is not None:
+        place.out.line(f"{place.store.read_only.what[:1].upper()}{place.store.read_only.what[1:]}: this is read only.")
     if s.stopped is not None:
         place.out.line(f"Stopped by {s.stopped.by or 'somebody'}. {s.stopped.reason}".rstrip())
+    elif ill := troubles(s.workers):
+        place.out.line(f"A {ill[0].role} is running and cannot write: {ill[0].trouble}. Nothing starts until it can.")
     elif s.healthy:
         place.out.line("A desk is running." if not s.standby else f"A desk is running, {s.standby} standing by.")
     else:
@@ -76,7 +80,8 @@ def doctor(*, common: Common = USUAL) -> int:
     with opened(common) as place:
         now = place.clock.now()
         found = place.read(lambda tx: look_at(tx, now, home=home, host=socket.gethostname()))
-        found = Checkup((*found.findings, *_files(config, now, found)), (*found.checked, "files"))
+        found = Checkup((*_unwritable(place, found), *found.findings, *_files(config, now, found)),
+                        (*found.checked, "files"))
     if place.out.as_json:
         place.out.json(found.as_json())
         return 0 if found.healthy else UNHEALTHY
@@ -88,6 +93,14 @@ def doctor(*, common: Common = USUAL) -> int:
     if found.healthy:
         place.out.line(f"Nothing to do. Looked at: {', '.join(found.checked)}.")
     return 0 if found.healthy else UNHEALTHY
+
+
+def _unwritable(place: Place, found: Checkup) -> list[Finding]:
+    """That this command could open the store only to read it, where nothing else has said so."""
+    why = place.store.read_only
+    if why is None or any(finding.code in ("read_only", "disk_full") for finding in found.findings):
+        return []
+    return [Finding("read_only", "error", why.what, why.why, why.next, place.config.store)]
 
 
 def _files(config: Config, now: Instant, found: Checkup) -> list[Finding]:

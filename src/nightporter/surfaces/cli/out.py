@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from nightporter.logs import harmless, harmless_json
 from nightporter.surfaces.cli.tables import Table, fitted, lines
 
 COLORS = {
@@ -31,7 +32,7 @@ class Out:
 
     def json(self, value: Any) -> None:
         """One JSON value on one line."""
-        print(json.dumps(value, ensure_ascii=False, separators=(", ", ": ")))
+        print(harmless_json(json.dumps(value, ensure_ascii=False, separators=(", ", ": "))))
 
     def answer(self, value: Any, text: str) -> None:
         """The value for programs, the text for people."""
@@ -41,12 +42,12 @@ class Out:
             self.line(text)
 
     def line(self, text: str = "") -> None:
-        print(text)
+        print(harmless(text))
 
     def note(self, text: str) -> None:
         """Said to a person beside the output; programs that read JSON are spared it."""
         if not self.as_json:
-            print(text, file=sys.stderr)
+            print(harmless(text), file=sys.stderr)
 
     def facts(self, facts: Iterable[tuple[str, str]]) -> None:
         """Names and values under one another; empty values are left out."""
@@ -54,18 +55,18 @@ class Out:
         width = max((len(name) for name, _ in shown), default=0)
         for name, value in shown:
             first, *more = value.splitlines() or [""]
-            print(f"  {name:<{width}}  {first}")
+            self.line(f"  {name:<{width}}  {first}")
             for line in more:
-                print(f"  {'':<{width}}  {line}")
+                self.line(f"  {'':<{width}}  {line}")
 
     def _style(self, cell: str) -> str:
         return "" if self._plain else COLORS.get(cell.partition(" ")[0], "")
 
     def table(self, heads: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str = "none") -> None:
         """A table; `empty` where there are no rows. Where the output is no terminal nothing is folded or left out."""
-        found = [list(row) for row in rows]
+        found = [[harmless(cell) for cell in row] for row in rows]
         if not found:
-            print(empty)
+            self.line(empty)
             return
         whole = Table.of(heads, found)
         if not sys.stdout.isatty():

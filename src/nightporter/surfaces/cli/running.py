@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import json
 import logging
 import sys
 import time
@@ -29,6 +28,7 @@ from nightporter.states import ENDED, DeliveryState, RunState
 from nightporter.store import Tx
 from nightporter.surfaces.cli.place import USUAL, Common, DryRun, Place, opened, person
 from nightporter.words import Answer, RunId, Verdict
+from nightporter.words.kept import read_back
 
 DID_NOT_RUN, WAITS_FOR_A_PERSON, NOT_DELIVERED, TIMED_OUT = 7, 8, 9, 124
 LOOK_EVERY = 0.05
@@ -264,7 +264,7 @@ def _payload(text: str | None) -> Any:
         except (OSError, UnicodeDecodeError) as error:
             raise BadInput(f"the payload {text} cannot be read", why=str(error), next="check the path") from error
     try:
-        return json.loads(text)
+        return read_back(text)
     except ValueError as error:
         raise BadInput("the payload is no JSON", why=str(error), next='write for example {"city": "Lisbon"}') from error
 

@@ -109,8 +109,8 @@ def _show_steps(place: Place, detail: RunDetail, shown: int) -> int:
 
 
 def _over(detail: RunDetail) -> bool:
-    state = RunState(detail.line.state)
-    return state is RunState.REVIEW or (
+    state = detail.line.state  # whatever stands there
+    return state == RunState.REVIEW or (
         state in ENDED and all(d.state not in ("pending", "sending") for d in detail.deliveries)
     )
 
