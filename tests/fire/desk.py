@@ -1,7 +1,7 @@
 """The desk under fire: `python desk.py ORDER`, where ORDER is JSON; see `house.Order`.
 
 Speaks in lines of JSON on standard output (`ready`, `quiet`, ...), listens to words on standard input (`quiet`, `full`,
-`room`, or `call` and names of automations), and logs to standard error. SIGTERM drains it.
+`room`, `set` and seconds, or `call` and names of automations), and logs to standard error. SIGTERM drains it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from fire import elsewhere
 from fire.worlds import WORLDS, Hit
 from nightporter import logs
 from nightporter.admission import admit
@@ -72,6 +73,8 @@ class FireDesk(Hit):
                     done = self._quieten()
                 case "full":
                     done = self._bound(0)
+                case "set":
+                    done = self._set_clock(float(names[0]))
                 case "room":
                     done = self._bound(ROOM)
                 case _:
@@ -96,6 +99,10 @@ class FireDesk(Hit):
     async def _call(self, names: list[str]) -> None:
         for name in names:
             await self.fire(name)
+
+    async def _set_clock(self, seconds: float) -> None:
+        """Somebody sets the wall clock of this machine: it is off by so much from now on."""
+        elsewhere.off_by(seconds)
 
     async def _bound(self, pages: int) -> None:
         """From now on the store's file takes so many pages at most; 0: as many as it has."""
@@ -194,6 +201,7 @@ def main() -> None:
     order = json.loads(sys.argv[1])
     logs.configure("json", sys.stderr)
     in_a_hurry()
+    elsewhere.be(**order.get("elsewhere", {}))
     desk = FireDesk(order)
     if order["bug"]:
         from fire.seeded import plant

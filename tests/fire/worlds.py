@@ -120,6 +120,14 @@ def crowd(desk: Hit) -> None:
                     deliver=deliver.get(n, ["silent"]), limits=FREE)
 
 
+def many(desk: Hit) -> None:
+    """The house, and clocks beside it: two hundred triggers in all."""
+    house(desk)
+    for n in range(194):
+        desk.define(f"clock-{n}", {"echo": {"text": str(n)}}, every("2s"), overlap="parallel", deliver=["silent"],
+                    limits=FREE)
+
+
 def errands(desk: Hit) -> None:
     """Work that takes long, of every kind that tells what may be repeated; started by hand only."""
     order = desk.order
@@ -141,4 +149,6 @@ def empty(desk: Hit) -> None:
     """Whatever is in the store already."""
 
 
-WORLDS: dict[str, World] = {"house": house, "storm": storm, "crowd": crowd, "errands": errands, "empty": empty}
+WORLDS: dict[str, World] = {
+    "house": house, "storm": storm, "crowd": crowd, "many": many, "errands": errands, "empty": empty,
+}
