@@ -60,7 +60,7 @@ def test_desks_that_all_lead_answer_each_slot_once(store_url: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize(("point", "notices"), [
-    ("due-read:2", ""), ("effect-called:2", "dispatch.lost_claim"), ("child-recorded:2", "dispatch.lost_claim"),
+    ("after-commit:2", ""), ("effect-called:2", "dispatch.lost_claim"), ("child-recorded:2", "dispatch.lost_claim"),
     ("result-computed:5", "dispatch.lost_claim"), ("delivery-sent:3", "delivery.lost_claim"),
 ])
 def test_a_desk_that_stood_still_past_its_death_changes_nothing(
