@@ -91,7 +91,7 @@ class Air(ABC, Generic[C, E, R]):
         self._ill = logs.Seldom(log)
         self._idle = asyncio.Event()
         self._idle.set()
-        self._ends: Gather[E, E, R] = Gather(store.writer, self._write, self._written_on_writer)
+        self._ends: Gather[E, E, R] = Gather(store.writer, self._write, self._written_on_writer, patient=True)
         store.writer.ride(self.topic, self._ride, self._claimed_on_writer, self._doubted, self._taker())
 
     # -- what a stage adds ----------------------------------------------------------------------------------------

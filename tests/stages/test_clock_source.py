@@ -68,13 +68,16 @@ def tick_all(source: ClockSource) -> int:
 
 
 class Busy:
-    """A store whose writes wait for somebody else's first."""
+    """A store, and its writer, whose writes wait for somebody else's first."""
+
+    commit_seconds = 0.0
 
     def __init__(self, store: Store, clock: ManualClock, wait: timedelta) -> None:
         self._store, self._clock, self._wait = store, clock, wait
         self.read = store.read
+        self.writer = self
 
-    def write(self, work: Callable[[Tx], Any]) -> Any:
+    def write(self, work: Callable[[Tx], Any], *, patient: bool = False) -> Any:
         def later(tx: Tx) -> Any:
             self._clock.advance(self._wait)
             return work(tx)
@@ -400,9 +403,10 @@ def test_an_edit_that_came_between_wins(store: Store, clock: ManualClock) -> Non
 
 
 def test_a_busy_instant_is_answered_in_chunks(
-    store: Store, clock: ManualClock, source: ClockSource, monkeypatch: pytest.MonkeyPatch
+    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clock_module, "CHUNK", 4)
+    source = ClockSource(store, clock, Kick())
     for n in range(10):
         cron(store, clock, name=f"brief-{n}")
     clock.advance(timedelta(hours=1))

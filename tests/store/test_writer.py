@@ -84,7 +84,9 @@ def writer(faults: Faults, kicked: list[frozenset[str]]) -> Iterator[Writer]:
     made.close()
 
 
-def post(writer: Writer, work: Callable[[Tx], T], log: list[str] | None = None) -> Future[T]:
+def post(
+    writer: Writer, work: Callable[[Tx], T], log: list[str] | None = None, *, patient: bool = False
+) -> Future[T]:
     """Post a write function; the future is settled when it is answered."""
     future: Future[T] = Future()
 
@@ -96,7 +98,7 @@ def post(writer: Writer, work: Callable[[Tx], T], log: list[str] | None = None) 
         else:
             future.set_result(cast(T, result))
 
-    writer.post(work, answer)
+    writer.post(work, answer, patient=patient)
     return future
 
 
@@ -438,3 +440,79 @@ def test_a_riders_fault_is_undone_and_nobody_elses(store: Store) -> None:
 
     store.write(kick)
     assert settings(store, "a", "rider") == ["1", None]
+
+
+# -- who goes first -------------------------------------------------------------------------------------------------
+
+
+def test_a_caller_waits_for_one_write_at_the_most_of_those_that_nobody_waits_for(
+    writer: Writer, faults: Faults
+) -> None:
+    with held(writer):
+        futures = [post(writer, lambda tx: faults.log.append("patient"), patient=True) for _ in range(3)]
+        futures.append(post(writer, lambda tx: faults.log.append("caller")))
+    for future in futures:
+        future.result(10)
+    asked = [what for what in faults.log if what in ("patient", "caller", "commit")]
+    assert asked == ["commit", "patient", "commit", "caller", "commit", "patient", "patient", "commit"]
+
+
+def test_a_caller_that_comes_meanwhile_waits_for_one_patient_write_and_not_for_its_group(
+    writer: Writer, faults: Faults
+) -> None:
+    callers: list[Future[None]] = []
+
+    def patient(tx: Tx) -> None:
+        faults.log.append("patient")
+        if not callers:
+            callers.append(post(writer, lambda tx: faults.log.append("caller")))
+
+    with held(writer):
+        futures = [post(writer, patient, patient=True) for _ in range(3)]
+    for future in [*futures, *callers]:
+        future.result(10)
+    asked = [what for what in faults.log if what in ("patient", "caller", "commit")]
+    assert asked == ["commit", "patient", "commit", "caller", "commit", "patient", "patient", "commit"]
+
+
+def test_what_nobody_waits_for_has_its_turn_however_many_call(writer: Writer) -> None:
+    patient: list[Future[None]] = []
+    called = 0
+
+    def call(tx: Tx) -> None:
+        nonlocal called
+        called += 1
+        if not patient:
+            patient.append(post(writer, lambda tx: None, patient=True))
+        if not patient[0].done():
+            assert called < 100, "it has had no turn"
+            post(writer, call)
+
+    post(writer, call).result(10)
+    patient[0].result(10)
+
+
+def test_what_was_left_for_a_caller_is_written_once_though_the_commit_before_it_failed(
+    writer: Writer, faults: Faults
+) -> None:
+    written: list[int] = []
+
+    def patient(n: int) -> None:
+        written.append(n)
+        if len(written) == 1:
+            faults.fail["commit"] = 1
+            post(writer, lambda tx: None)
+
+    with held(writer):
+        futures = [post(writer, lambda tx, n=n: patient(n), patient=True) for n in range(3)]  # type: ignore[misc]
+    assert isinstance(futures[0].exception(10), StoreUnwritable)
+    assert [future.exception(10) for future in futures[1:]] == [None, None]
+    assert written == [0, 1, 2]
+
+
+def test_a_closing_writer_finishes_the_patient_ones_too(faults: Faults) -> None:
+    made = Writer(lambda: faults, lambda _: None, group=1)
+    with held(made):
+        futures = [post(made, lambda tx: 1, patient=patient) for patient in (True, False, True)]
+    made.close()
+    assert [future.result(0) for future in futures] == [1, 1, 1]

@@ -25,6 +25,7 @@ from nightporter.errors import LostLead, StoreError, StoreRefused
 from nightporter.rules.schedule import count_between, next_due, same_occurrence, slots_between
 from nightporter.rules.zones import TZDATA
 from nightporter.store import Store, Tx
+from nightporter.store.portion import Portion
 from nightporter.store.tx_clock import Armed, Stale, schedule_from
 from nightporter.words import Answer, Firing, Policy, Reason, Schedule, Settled, TriggerId, Verdict
 
@@ -192,6 +193,7 @@ class ClockSource:
         self._clock = clock
         self._kick = kick
         self._leads = leads
+        self._chunk = Portion(CHUNK, commit=lambda: store.writer.commit_seconds)
         self._closing = False
         self.lost_the_lead = False
         """The loop ended because another process leads."""
@@ -204,9 +206,10 @@ class ClockSource:
     def tick(self) -> bool:
         """Answer one chunk of what is due. True when there was work. Raises StoreError."""
         now = self._clock.now()
-        due = self._store.read(lambda tx: tx.due(now, CHUNK))
+        room = self._chunk.size
+        due = self._store.read(lambda tx: tx.due(now, room))
         self._answer([(armed, None) for armed in due], now)
-        if len(due) < CHUNK:
+        if len(due) < room:
             self.evaluated_at = now
         return bool(due)
 
@@ -223,7 +226,9 @@ class ClockSource:
         def write(tx: Tx, some: Sequence[Plan]) -> tuple[list[tuple[Firing | Settled, Answer]], Glance]:
             tx.lock_automations({p.armed.automation_id for p in some})  # before their triggers, as an edit does
             # The store, or the locks, may have been somebody else's for a while: what is decided now is of now.
-            return answer(tx, some, now=Instant(max(now, self._clock.now()))), self._glance(tx)
+            with self._chunk.taking(len(some)):
+                answered = answer(tx, some, now=Instant(max(now, self._clock.now())))
+            return answered, self._glance(tx)
 
         for answered, seen in self._written(plans, write, now):
             self._heard(answered)
@@ -262,7 +267,7 @@ class ClockSource:
         if not plans:
             return []
         try:
-            return [self._store.write(lambda tx: self._leading(tx, lambda tx: work(tx, plans)))]
+            return [self._store.writer.write(lambda tx: self._leading(tx, lambda tx: work(tx, plans)), patient=True)]
         except Exception as error:
             if isinstance(error, LostLead) or (isinstance(error, StoreError) and not isinstance(error, StoreRefused)):
                 raise  # the store is ill or ours no more, and no trigger is to blame
@@ -304,7 +309,7 @@ class ClockSource:
 
     def _glance(self, tx: Tx) -> Glance:
         now = self._clock.now()
-        return Glance(now, tuple(tx.due_next(now, CHUNK)))
+        return Glance(now, tuple(tx.due_next(now, self._chunk.size)))
 
     def _thought_out(self, glance: Glance) -> Ahead:
         """When to wake, and what to write then, as far as that can be said before."""

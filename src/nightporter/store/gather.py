@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from nightporter.errors import StoreError, StoreRefused
+from nightporter.store.portion import Portion
 from nightporter.store.tx import Tx
 from nightporter.store.writer import Writer
 
@@ -38,12 +39,13 @@ class Gather(Generic[K, I, R]):
 
     def __init__(
         self, writer: Writer, work: Callable[[Tx, list[I]], list[R]], answer: Callable[[Answered[K, R]], None], *,
-        limit: int = 500,
+        limit: int = 500, patient: bool = False,
     ) -> None:
         self._writer = writer
         self._work = work
         self._answer = answer
-        self._limit = limit
+        self._portion = Portion(limit, commit=lambda: writer.commit_seconds)
+        self._patient = patient
         self._waiting: deque[tuple[K, I]] = deque()
         self._lock = threading.Lock()
         self._turn_to_come = False
@@ -59,11 +61,14 @@ class Gather(Generic[K, I, R]):
 
     def _post(self, turn: _Turn[K, I]) -> None:
         self._writer.post(
-            lambda tx: self._write(tx, turn), lambda results, error: self._tell(turn, results, error)
+            lambda tx: self._write(tx, turn), lambda results, error: self._tell(turn, results, error),
+            patient=self._patient,
         )
 
     def _write(self, tx: Tx, turn: _Turn[K, I]) -> list[R]:
-        return self._work(tx, [item for _, item in self._items_of(turn, self._limit)])
+        items = [item for _, item in self._items_of(turn, self._portion.size)]
+        with self._portion.taking(len(items)):
+            return self._work(tx, items)
 
     def _tell(self, turn: _Turn[K, I], results: list[R] | None, error: BaseException | None) -> None:
         items = self._items_of(turn, None)  # nothing was taken where the store was closed, or would not begin

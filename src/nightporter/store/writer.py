@@ -10,11 +10,14 @@ A *rider* is a function that rides in the group's commit when a function of the 
 claims the runs that admission just queued, without a second commit. Its result reaches `done` on this thread,
 after the commit and before the next group. A rider may also be a *taker*: it is offered rows before they are written
 (`Tx.offer`), and its ride answers for what it took.
+
+Callers go before what nobody waits for: slots of the clock, ends of runs.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
@@ -57,6 +60,7 @@ class _Job(Generic[T]):
     work: Callable[[Tx], T]
     answer: Callable[[T | None, BaseException | None], None]
     doubted: Callable[[T], None]
+    patient: bool = False
     result: T | None = None
     error: BaseException | None = None
 
@@ -85,6 +89,10 @@ class Writer:
         self._group = group
         self._pause = pause
         self._jobs: deque[_Job[Any]] = deque()
+        self._patient: deque[_Job[Any]] = deque()
+        self._patient_next = False
+        self.commit_seconds = 0.0
+        """How long a commit takes, of late."""
         self._bell = threading.Condition()
         self._riders: dict[str, _Rider] = {}
         self._closing = False
@@ -99,20 +107,21 @@ class Writer:
 
     def post(
         self, work: Callable[[Tx], T], answer: Callable[[T | None, BaseException | None], None],
-        doubted: Callable[[T], None] = lambda _: None,
+        doubted: Callable[[T], None] = lambda _: None, *, patient: bool = False,
     ) -> None:
         """Queue a write function. `answer(result, error)` is called on the writer's thread once it is durable.
 
         `doubted(result)` is called there, before that, when the commit failed: what it wrote may stand all the same.
+        A `patient` one lets those go first that are not, see `_take`.
         """
         with self._bell:
             if not self._closing:
-                self._jobs.append(_Job(work, answer, doubted))
+                (self._patient if patient else self._jobs).append(_Job(work, answer, doubted, patient))
                 self._bell.notify()
                 return
         answer(None, StoreError("the store is closed", next="start the desk again"))
 
-    def write(self, work: Callable[[Tx], T]) -> T:
+    def write(self, work: Callable[[Tx], T], *, patient: bool = False) -> T:
         """Run a write function and return its result once it is durable. Raises what it raised, or StoreError."""
         if threading.current_thread() is self._thread:
             raise RuntimeError("a write inside a write would wait for itself")
@@ -124,7 +133,7 @@ class Writer:
             else:
                 future.set_result(result)  # type: ignore[arg-type]  # no error: it is a T
 
-        self.post(work, answer)
+        self.post(work, answer, patient=patient)
         return future.result()
 
     def ride(
@@ -159,14 +168,29 @@ class Writer:
         self._opened.set_result(None)
         while True:
             with self._bell:
-                while not self._jobs and not self._closing:
+                while not self._jobs and not self._patient and not self._closing:
                     self._bell.wait()
-                if not self._jobs:
-                    break
-                jobs = [self._jobs.popleft() for _ in range(min(self._group, len(self._jobs)))]
+                jobs = self._take()
+            if not jobs:
+                break
             self._settle(jobs)
             self._pause()
         self._transactions.close()
+
+    def _take(self) -> list[_Job[Any]]:
+        """The next group. A caller waits for no more of the patient ones than the one that is under way; where both
+        wait they take turns, so that neither waits for ever."""
+        patient = bool(self._patient) and (self._patient_next or not self._jobs)
+        self._patient_next = not patient
+        queue = self._patient if patient else self._jobs
+        return [queue.popleft() for _ in range(min(self._group, len(queue)))]
+
+    def _give_way_to_callers(self, jobs: list[_Job[Any]], done: int) -> None:
+        """Let what is left of a patient group wait for the next, where a caller waits."""
+        if self._jobs and done < len(jobs) and jobs[0].patient:
+            with self._bell:
+                self._patient.extendleft(reversed(jobs[done:]))
+            del jobs[done:]
 
     def _settle(self, jobs: list[_Job[Any]]) -> None:
         """Make `jobs` durable together, or each alone; answer every one exactly once."""
@@ -195,13 +219,16 @@ class Writer:
         tx.takers = {topic: rider.taker for topic, rider in riding.items() if rider.taker is not None}
         rode: list[tuple[_Rider, Any]] = []
         try:
-            for job in jobs:
+            for done, job in enumerate(jobs, 1):
                 self._run(job, tx)
                 if job.error is not None and not transactions.alive():
                     raise StoreError("the transaction was rolled back by the database")
+                self._give_way_to_callers(jobs, done)
             rode = self._ride(tx, riding)
             committing = True
+            began = time.monotonic()
             transactions.commit()
+            self.commit_seconds += (time.monotonic() - began - self.commit_seconds) / 8
         except Exception as error:
             transactions.rollback()
             if committing:
