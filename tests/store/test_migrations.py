@@ -14,11 +14,13 @@ import pytest
 
 from nightporter.clock import Instant
 from nightporter.errors import StoreCorrupt, StoreError, StoreNewer
-from nightporter.store import migrate, open_store, sqlite_file
-from nightporter.store import postgres as postgres_dialect
+from nightporter.store import migrate, open_store
 from nightporter.store.named import migrations
+from nightporter.store.postgres_schema import PostgresSchema
+from nightporter.store.sqlite_file import SqliteSchema
 
 NOW = Instant(1_774_598_400_000_000)
+BACKUP_SCHEMA = "nightporter_before_0002_20260327t080000z"
 SECOND = "CREATE TABLE shelf (id TEXT NOT NULL PRIMARY KEY, n INTEGER NOT NULL) STRICT;"
 """What a second migration might be."""
 
@@ -44,6 +46,11 @@ def ask(store_url: str, sql: str) -> list[tuple[Any, ...]]:
         return list(sqlite.execute(sql))
 
 
+def schema_of(store_url: str) -> Any:
+    """The class that brings a store of this kind forward."""
+    return PostgresSchema if store_url.startswith("postgres") else SqliteSchema
+
+
 def version(store_url: str) -> str:
     return str(ask(store_url, "SELECT value FROM setting WHERE key = 'schema_version'")[0][0])
 
@@ -56,7 +63,7 @@ def a_store_with_something_in_it(url: str) -> None:
 def backed_up_versions(url: str) -> list[str]:
     """The schema of each backup there is."""
     if url.startswith("postgres"):
-        return [v for (v,) in ask(url, "SELECT value FROM nightporter_before_2.setting WHERE key = 'schema_version'")]
+        return [v for (v,) in ask(url, f"SELECT value FROM {BACKUP_SCHEMA}.setting WHERE key = 'schema_version'")]
     return [version(str(backup)) for backup in Path(url).parent.glob("*.before-*")]
 
 
@@ -101,10 +108,10 @@ def test_a_backup_is_taken_before(url: str) -> None:
         a_store_with_something_in_it(url)
     open_store(url, now=NOW).close()
     if url.startswith("postgres"):
-        kept = ask(url, "SELECT key, value FROM nightporter_before_2.setting ORDER BY key")
+        kept = ask(url, f"SELECT key, value FROM {BACKUP_SCHEMA}.setting ORDER BY key")
         assert kept == [("a", "1"), ("schema_version", "1")]
     else:
-        backup = Path(f"{url}.before-0002-{NOW // 1_000_000}")
+        backup = Path(f"{url}.before-0002-20260327T080000Z")
         assert backup.stat().st_mode & 0o777 == 0o600
         assert version(str(backup)) == "1"
         assert ask(str(backup), "SELECT value FROM setting WHERE key = 'a'") == [("1",)]
@@ -211,20 +218,15 @@ def test_a_backup_is_never_made_of_a_store_that_somebody_migrated_meanwhile(
         patch.setattr(migrate, "migrations", migrations)
         a_store_with_something_in_it(url)
 
-    def and_another(*steps: Any, postgres: bool) -> None:
-        version, execute, back_up = steps
+    back_up = schema_of(url).back_up
 
-        def meanwhile(before: int) -> None:
-            monkeypatch.undo()
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(migrate, "migrations", lambda: [*migrations(), (2, SECOND)])
-                open_store(url, now=NOW).close()
-            back_up(before)
+    def meanwhile(schema: Any, before: int) -> Any:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(schema_of(url), "back_up", back_up)
+            open_store(url, now=NOW).close()
+        return back_up(schema, before)
 
-        migrate.migrate(version, execute, meanwhile, postgres=postgres)
-
-    monkeypatch.setattr(sqlite_file, "migrate", and_another)
-    monkeypatch.setattr(postgres_dialect, "migrate", and_another)
+    monkeypatch.setattr(schema_of(url), "back_up", meanwhile)
     open_store(url, now=NOW).close()
     assert version(url) == "2"
     assert backed_up_versions(url) == ["1"]

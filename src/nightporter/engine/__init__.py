@@ -28,10 +28,11 @@ from nightporter.dispatch import Flight, Runners
 from nightporter.engine.door import Door
 from nightporter.engine.files import DefinitionFiles
 from nightporter.engine.loops import aside, every, told
+from nightporter.engine.outdated import Outdated, look_around
 from nightporter.engine.places import definitions_of, store_of
 from nightporter.engine.sources import Sources
 from nightporter.engine.sweeper import Sweeper
-from nightporter.errors import StoreError, StoreUnwritable
+from nightporter.errors import StoreError, StoreNewer, StoreUnwritable
 from nightporter.outside.files import make_folder_durably
 from nightporter.outside.guard import Guard
 from nightporter.outside.http import Web
@@ -82,6 +83,7 @@ class Engine:
         self._asides: set[asyncio.Task[None]] = set()
         self._stopped = False
         self._trouble = ""
+        self.outdated = Outdated()
         self.store: Store = await aside(lambda: store_of(self.config, self.clock))
         try:
             self.clock = await aside(lambda: self.store.clock(self.clock))
@@ -274,10 +276,13 @@ class Engine:
         task.add_done_callback(self._asides.discard)
 
     async def _poll(self) -> None:
-        """Each second, look whether a kick was lost: what other processes wrote, what has come due, who died and who
-        leads."""
+        """Each second, in case a kick was lost: what others wrote, what has come due, who died and who leads."""
         self._say_how_the_store_is()
-        changed, due, sending, leader = await aside(self._whats_due)
+        try:
+            changed, due, sending, leader = await aside(self._whats_due)
+        except StoreNewer as error:
+            await self._let_go(error)
+            return
         if changed or due:
             self.flight.look()
         if changed or sending:
@@ -307,14 +312,20 @@ class Engine:
         changed = self.store.changed_elsewhere()
         if changed:
             self.flight.cancel_asked()
-        run, delivery, leader, workers = self.store.read(
-            lambda tx: (tx.next_timed(), tx.next_try(), tx.leader(), tx.workers())
-        )
+        run, delivery, leader, workers = self.store.read(look_around)
         # Every second and not with each sweep: what a dead worker held, and its lead, wait for nothing else.
         if self._sweeper.somebody_died(self.worker, workers) and self._beats():
             self._recover()
             leader = self.store.read(lambda tx: tx.leader())
         return changed, run is not None and run <= now, delivery is not None and delivery <= now, leader
+
+    async def _let_go(self, why: StoreNewer) -> None:
+        """A newer program has brought the store forward: this one was taken for dead, and holds nothing any more."""
+        log.error("desk.store_is_newer", worker=self.worker, error=str(why))
+        await aside(lambda: self._sources.step_down(LAST_WORDS))
+        await self.flight.drain(0, grace=LAST_WORDS)
+        await self.courier.drain(0, grace=LAST_WORDS)
+        self.outdated.say(why)
 
     async def _watch(self) -> None:
         """Follow the definition files."""

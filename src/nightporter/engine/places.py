@@ -15,7 +15,7 @@ from nightporter.store import Store, open_store
 def store_of(config: Config, clock: Clock) -> Store:
     """The store that a Config names, opened and migrated. Raises StoreError and its kind."""
     return open_store(
-        config.store, now=clock.now(), patience=config.patience.total_seconds(),
+        config.store, now=clock.now(), patience=config.patience.total_seconds(), lease=config.lease.total_seconds(),
         # Well before the lease is over: a worker that is cut off shall know before others take what it holds.
         silence=max(config.lease.total_seconds() / 4, 1.0), kick_folder=config.state / "kicks",
     )

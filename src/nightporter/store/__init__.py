@@ -48,12 +48,14 @@ class Store(Protocol):
 
 
 def open_store(
-    url: str, *, now: int, patience: float = 60.0, silence: float = 15.0, kick_folder: Path | None = None
+    url: str, *, now: int, patience: float = 60.0, silence: float = 15.0, lease: float = 60.0,
+    kick_folder: Path | None = None,
 ) -> Store:
     """Open, create or migrate a store: `postgresql://...`, `:memory:`, or a path. Raises StoreError and its kind.
 
     `patience`: seconds to wait for one that is locked or away. `silence`: seconds after which a server that does not
-    answer is taken for gone, unless it says on another connection that it is still at work.
+    answer is taken for gone, unless it says on another connection that it is still at work. `lease`: seconds that a
+    worker of an older program may stand still before it counts as dead; the store is migrated when all are gone.
     """
     if url.startswith(("postgresql://", "postgres://")):
         try:
@@ -63,7 +65,7 @@ def open_store(
                 "a PostgreSQL store needs its driver", why=str(error),
                 next="pip install 'nightporter[postgres]', or in a clone: pip install -e '.[postgres]'"
             ) from error
-        return PostgresStore(url, now=now, patience=patience, silence=silence)
+        return PostgresStore(url, now=now, patience=patience, silence=silence, lease=lease)
     if "://" in url:
         raise BadInput(
             f"no store is called {url.split('://')[0]!r}", why="a store is a file or a PostgreSQL database",
@@ -71,4 +73,5 @@ def open_store(
         )
     from nightporter.store.sqlite import SqliteStore
 
-    return SqliteStore(url if url == ":memory:" else Path(url), now=now, patience=patience, kick_folder=kick_folder)
+    path = url if url == ":memory:" else Path(url)
+    return SqliteStore(path, now=now, patience=patience, lease=lease, kick_folder=kick_folder)

@@ -85,16 +85,12 @@ def queries(dialect: Dialect) -> dict[str, Query]:
     return found
 
 
+@cache
 def migrations() -> list[tuple[int, str]]:
     """`(number, text)` of each migration, ascending; the text is for SQLite, see `for_postgres`."""
     folder = resources.files("nightporter.store") / "sql" / "migrations"
     files = sorted((f for f in folder.iterdir() if f.name.endswith(".sql")), key=lambda f: f.name)
     return [(int(f.name.split("_", 1)[0]), f.read_text(encoding="utf-8")) for f in files]
-
-
-def newest_schema() -> int:
-    """The number of this program's schema."""
-    return migrations()[-1][0]
 
 
 def for_postgres(schema: str) -> str:

@@ -21,11 +21,12 @@ from nightporter import logs
 from nightporter.clock import SECOND, Clock, Instant
 from nightporter.errors import BadInput, StoreCorrupt, StoreError, StoreLocked, StoreRefused, StoreUnwritable
 from nightporter.store.kicks import Kicks
-from nightporter.store.migrate import migrate
+from nightporter.store.migrate import as_number, migrate, newest, refuse_newer
 from nightporter.store.named import Query, queries
 from nightporter.store.postgres_array import array
 from nightporter.store.postgres_kicks import PostgresKicks
 from nightporter.store.postgres_link import Line, Link
+from nightporter.store.postgres_schema import PostgresSchema
 from nightporter.store.server_clock import ServerClock
 from nightporter.store.sql_port import Row
 from nightporter.store.tx import Tx
@@ -37,7 +38,6 @@ log = logs.get(__name__)
 WHAT_TIME = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 WORTH_A_LINE = SECOND
 """What our clock may differ from the server's by before it is said."""
-_MIGRATION_LOCK = 7_110_462_209_113_001
 
 
 class PostgresSql:
@@ -72,7 +72,10 @@ class PostgresTransactions:
     def __init__(self, link: Link, *, patience: float) -> None:
         self._link = link
         self._patience = patience
+        self._newest = newest()
         self._connection: psycopg.Connection[Row] = link.connect()
+        self._saved = False
+        """The savepoint that comes with a transaction is there, and not used yet."""
         self._number: str | None = None
         """The server's number of the transaction under way, once something was written in it."""
 
@@ -81,14 +84,27 @@ class PostgresTransactions:
         if self._connection.closed or self._connection.broken:
             self._connection = self._reconnect()
         try:
-            self._connection.execute("BEGIN")
+            version = self._begin()
         except psycopg.OperationalError:  # the server hung up while we were idle; nothing was lost
             self._connection = self._reconnect()
-            self._connection.execute("BEGIN")
+            version = self._begin()
+        refuse_newer(version, self._newest)
         return Tx(PostgresSql(self._connection), "postgres")
 
+    def _begin(self) -> int:
+        """The number of the schema, which stays what it is until this transaction ends: a migration waits for whoever
+        has read it. The first savepoint comes with it, so that it costs no round trip."""
+        cursor = self._connection.execute(
+            "BEGIN; SELECT value FROM setting WHERE key = 'schema_version'; SAVEPOINT job"
+        )
+        self._saved = True
+        cursor.nextset()
+        return as_number(cursor.fetchone())
+
     def savepoint(self) -> None:
-        self._connection.execute("SAVEPOINT job")
+        if not self._saved:
+            self._connection.execute("SAVEPOINT job")
+        self._saved = False
 
     def release(self) -> None:
         # The number comes with the answer, so that it costs no round trip; it is for a commit that gets none.
@@ -197,15 +213,18 @@ class PostgresStore:
     dialect = "postgres"
     read_only: StoreUnwritable | None = None
 
-    def __init__(self, url: str, *, now: int, patience: float = 60.0, silence: float = 15.0) -> None:
+    def __init__(
+        self, url: str, *, now: int, patience: float = 60.0, silence: float = 15.0, lease: float = 60.0
+    ) -> None:
         """Connect and migrate. Raises StoreError and its kind. `patience`: seconds to wait for a lost server;
-        `silence`: seconds without an answer after which it is asked whether it still works on one."""
+        `silence`: seconds without an answer after which it is asked whether it still works on one; `lease`: seconds
+        that a worker's counter stands still before it counts as dead."""
         self.url = url
         self._clock: tuple[Clock, ServerClock] | None = None
         self._link = Link(url, silence=silence)
         try:
             with self._link.connect() as connection:
-                _migrate_postgres(connection)
+                migrate(PostgresSchema(connection, now), postgres=True, lease=lease)
             self._pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
                 min_size=0, max_size=8, open=True, timeout=patience, connection_class=Line,
                 kwargs={**self._link.parameters, "autocommit": True}, configure=self._link.look_after,
@@ -291,39 +310,3 @@ def _snapshot(connection: psycopg.Connection[Row]) -> Iterator[None]:
             connection.execute("ROLLBACK")
 
 
-def _migrate_postgres(connection: psycopg.Connection[Row]) -> None:
-    def version() -> int:
-        row = connection.execute("SELECT to_regclass('setting')").fetchone()
-        if row is None or row[0] is None:
-            return 0
-        row = connection.execute("SELECT value FROM setting WHERE key = 'schema_version'").fetchone()
-        return int(row[0]) if row else 0
-
-    def execute(schema: str, number: int) -> None:
-        with connection.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
-            if version() < number:  # another process may have been first
-                connection.execute(schema.encode())
-                connection.execute(
-                    "INSERT INTO setting (key, value) VALUES ('schema_version', %s) "
-                    "ON CONFLICT (key) DO UPDATE SET value = excluded.value", (str(number),),
-                )
-
-    def back_up(before: int) -> None:
-        # A copy inside the same database: the old tables, whole, in a schema named after their number.
-        name = f"nightporter_before_{before + 1}"
-        connection.execute("SELECT pg_advisory_lock(%s)", (_MIGRATION_LOCK,))
-        try:
-            with connection.transaction():
-                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-                if version() != before:  # another process was first, and has made the backup too
-                    return
-                connection.execute(f'DROP SCHEMA IF EXISTS "{name}" CASCADE'.encode())  # of a migration that failed
-                connection.execute(f'CREATE SCHEMA "{name}"'.encode())
-                tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
-                for (table,) in tables.fetchall():
-                    connection.execute(f'CREATE TABLE "{name}"."{table}" AS TABLE "{table}"'.encode())
-        finally:
-            connection.execute("SELECT pg_advisory_unlock(%s)", (_MIGRATION_LOCK,))
-
-    migrate(version, execute, back_up, postgres=True)

@@ -17,13 +17,14 @@ import apsw.ext
 from nightporter.clock import Clock
 from nightporter.errors import StoreUnwritable
 from nightporter.store.kicks import DatagramKicks, Kicks
-from nightporter.store.named import Query, newest_schema, queries
+from nightporter.store.migrate import as_number, migrate, newest, refuse_newer
+from nightporter.store.named import Query, queries
 from nightporter.store.sql_port import Row
 from nightporter.store.sqlite_file import (
+    SqliteSchema,
     connect,
     connect_reading,
     copy_to,
-    migrate_file,
     prepare,
     refuse_strangers,
     schema_of,
@@ -117,6 +118,7 @@ class SqliteTransactions:
     def __init__(self, path: str, *, patience: float) -> None:
         self._connection = connect(path, patience=patience)
         self._sql = SqliteSql(self._connection)
+        self._newest = newest()
         self._full = False
         self._changes = 0
         """Of this connection, before the transaction under way."""
@@ -129,6 +131,8 @@ class SqliteTransactions:
             self._full = False
         self._changes = self._connection.total_changes()
         self._connection.execute("BEGIN IMMEDIATE")
+        row = self._sql.one("setting_get", key="schema_version")
+        refuse_newer(as_number(row), self._newest)
         return Tx(self._sql, "sqlite")
 
     def savepoint(self) -> None:
@@ -168,11 +172,14 @@ class SqliteStore:
 
     dialect = "sqlite"
 
-    def __init__(self, path: Path | str, *, now: int, patience: float = 60.0, kick_folder: Path | None = None) -> None:
+    def __init__(
+        self, path: Path | str, *, now: int, patience: float = 60.0, lease: float = 60.0,
+        kick_folder: Path | None = None,
+    ) -> None:
         """Open, create or migrate. Raises StoreError and its kind.
 
-        `patience` is how many seconds a write waits for another process's lock; `kick_folder` is where processes
-        on the same file ring each other.
+        `patience` is how many seconds a write waits for another process's lock, `lease` how many a worker's counter
+        stands still before it counts as dead; `kick_folder` is where processes on the same file ring each other.
         """
         self.path = str(path)
         self._memory = self.path == ":memory:"
@@ -185,11 +192,11 @@ class SqliteStore:
         try:
             if self._memory:
                 self._shared = SqliteTransactions(self.path, patience=patience)
-                migrate_file(self._shared._connection, None, now)
+                migrate(SqliteSchema(self._shared._connection, None, now), postgres=False, lease=lease)
                 self._turn = threading.RLock()
                 self.writer = Writer(lambda: _Guarded(self._shared, self._turn), self.kicks.ring, group=GROUP)
             else:
-                self.writer = self._open_file(now)
+                self.writer = self._open_file(now, lease)
         except BaseException as error:
             self.kicks.close()
             if isinstance(error, apsw.Error):
@@ -200,13 +207,13 @@ class SqliteStore:
         self._held_since = 0.0
         self._data_version: tuple[apsw.Connection, int] | None = None
 
-    def _open_file(self, now: int) -> Writer:
+    def _open_file(self, now: int, lease: float) -> Writer:
         """The writer of the file, brought to this program's schema; of one that cannot be written but can be read, a
         writer that takes nothing."""
         try:
             refuse_strangers(self.path, patience=self._patience)
             with contextlib.closing(connect(self.path, patience=self._patience)) as connection:
-                migrate_file(connection, Path(self.path), now)
+                migrate(SqliteSchema(connection, Path(self.path), now), postgres=False, lease=lease)
             return Writer(
                 lambda: SqliteTransactions(self.path, patience=self._patience), self.kicks.ring, group=GROUP,
                 pause=self._give_way,
@@ -220,7 +227,7 @@ class SqliteStore:
                     schema = schema_of(connection)
             except apsw.Error:
                 raise unwritable from error
-            if schema != newest_schema():
+            if schema != newest():
                 raise unwritable from error  # it would have to be brought forward first
             self.read_only = unwritable
             return Writer(lambda: NoTransactions(unwritable), self.kicks.ring, group=GROUP)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
 import apsw
 
 from nightporter.errors import StoreCorrupt, StoreError, StoreLocked, StoreRefused, StoreUnwritable
-from nightporter.store.migrate import migrate
+from nightporter.store.migrate import WORKERS, backup_name, newest, refuse_newer
+from nightporter.store.sql_port import Row
 
 
 def prepare(path: Path) -> None:
@@ -38,15 +40,21 @@ def _sync_folder(folder: Path) -> None:
 
 
 def refuse_strangers(path: str, *, patience: float) -> None:
+    """Raises StoreCorrupt for a file of another program, and StoreNewer for one of a newer one; neither is changed."""
     # Before the journal mode is set, which would already change a file that is not ours.
+    log = Path(f"{path}-wal")
+    kept = log.exists() and log.stat().st_size > 0
     with contextlib.closing(apsw.Connection(path)) as connection:
+        if kept:  # whoever closes a store last folds its log back, and that is a change too
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         connection.set_busy_timeout(int(patience * 1000))
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema")}
-    if tables and "setting" not in tables:
-        raise StoreCorrupt(
-            f"{path} is an SQLite file of another program", why="it has tables, but none of ours",
-            next="choose another home, or move the file away",
-        )
+        if tables and "setting" not in tables:
+            raise StoreCorrupt(
+                f"{path} is an SQLite file of another program", why="it has tables, but none of ours",
+                next="choose another home, or move the file away",
+            )
+        refuse_newer(schema_of(connection), newest())
 
 
 def connect(path: str, *, patience: float) -> apsw.Connection:
@@ -104,14 +112,47 @@ def schema_of(connection: apsw.Connection) -> int:
     return int(number)
 
 
-def migrate_file(connection: apsw.Connection, path: Path | None, now: int) -> None:
-    def version() -> int:
-        return schema_of(connection)
+class SqliteSchema:
+    """A store on its way forward: `migrate.Schema`. `path` is None in memory, where there is nothing to keep."""
 
-    def execute(schema: str, number: int) -> None:
+    def __init__(self, connection: apsw.Connection, path: Path | None, now: int) -> None:
+        self._connection = connection
+        self._path = path
+        self._now = now
+
+    def version(self) -> int:
+        return schema_of(self._connection)
+
+    def workers(self) -> list[Row]:
+        return list(self._connection.execute(WORKERS))
+
+    def back_up(self, before: int) -> Callable[[], None] | None:
+        if self._path is None:
+            return None
+        to = self._path.with_name(f"{self._path.name}.{backup_name(before + 1, self._now)}")
+        self._connection.execute("BEGIN IMMEDIATE")  # nobody migrates it under our hands
+        try:
+            if self.version() != before:
+                return None
+            for left in self._path.parent.glob(f"{self._path.name}.before-*{PART}"):
+                left.unlink()  # of a process that died while it copied
+            with contextlib.closing(apsw.Connection(str(self._path))) as source:
+                copy_to(source, to)
+        except (apsw.FullError, apsw.IOError) as error:
+            size = self._path.stat().st_size // 1_000_000 + 1
+            raise StoreUnwritable(
+                "the backup of the store before it is migrated cannot be written", why=str(error),
+                next=f"see that {self._path.parent} has {size} MB free, and start again; nothing was changed",
+            ) from error
+        finally:
+            self._connection.execute("ROLLBACK")
+        return lambda: to.unlink(missing_ok=True)
+
+    def apply(self, schema: str, number: int) -> None:
+        connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
         try:
-            if version() < number:  # another process may have been first
+            if self.version() < number:
                 for _ in connection.execute(schema):
                     pass
                 connection.execute(
@@ -124,25 +165,27 @@ def migrate_file(connection: apsw.Connection, path: Path | None, now: int) -> No
                 connection.execute("ROLLBACK")
             raise
 
-    def back_up(before: int) -> None:
-        if path is None:
-            return
-        connection.execute("BEGIN IMMEDIATE")  # nobody migrates it under our hands
-        try:
-            if version() == before:  # otherwise another process was first, and has made the backup too
-                with contextlib.closing(apsw.Connection(str(path))) as source:
-                    copy_to(source, path.with_name(f"{path.name}.before-{before + 1:04d}-{now // 1_000_000}"))
-        finally:
-            connection.execute("ROLLBACK")
 
-    migrate(version, execute, back_up, postgres=False)
+PART = ".part"
 
 
 def copy_to(source: apsw.Connection, to: Path) -> None:
-    with contextlib.closing(apsw.Connection(str(to))) as target, target.backup("main", source, "main") as copy:
-        while not copy.done:
-            copy.step(1000)
-    to.chmod(0o600)
+    """Copy a database into a file that appears whole or not at all. Raises StoreUnwritable."""
+    part = to.with_name(f"{to.name}{PART}")
+    try:
+        part.unlink(missing_ok=True)
+        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except OSError as error:
+        raise StoreUnwritable(f"the copy {to} cannot be made", why=error.strerror or str(error)) from error
+    try:
+        with contextlib.closing(apsw.Connection(str(part))) as target, target.backup("main", source, "main") as copy:
+            while not copy.done:
+                copy.step(1000)
+        part.replace(to)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    _sync_folder(to.parent)  # its name is to last as long as what is in it
 
 
 def translate(error: Exception) -> Exception:

@@ -38,6 +38,10 @@ class SweepTx(TxBase):
         text = self.setting(key)
         return Instant(int(text)) if text is not None and text.isdecimal() and len(text) < 19 else None
 
+    def schema(self) -> int:
+        """The number of the schema that the store has."""
+        return int(self.setting("schema_version") or 0)
+
     def put_setting(self, key: str, value: str) -> None:
         self.sql.run("setting_put", key=key, value=value)
 

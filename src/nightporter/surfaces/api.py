@@ -172,7 +172,8 @@ class Porter:
                 self._engine = None
 
     def serve(self) -> None:
-        """The whole desk, definition files included, until SIGINT or SIGTERM; then it drains."""
+        """The whole desk, definition files included, until SIGINT or SIGTERM; then it drains. Raises StoreNewer when a
+        newer program has brought the store forward meanwhile."""
         sys.setswitchinterval(0.0005)
         asyncio.run(self._serve())
 
@@ -182,7 +183,7 @@ class Porter:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, ended.set)
         async with self.running(watch_files=True):
-            await ended.wait()
+            await self.engine.outdated.or_told(ended)
 
     def _put_definitions(self, tx: Tx) -> None:
         operations.follow_program(tx, self._definitions, path=self._program, now=self.engine.clock.now())

@@ -132,7 +132,7 @@ async def _until_told(engine: Engine, out: Out) -> None:
             leader, all_there = await engine.read(lambda tx: (tx.leader(), worker_lines(tx, socket.gethostname())))
             who = next((f"{w.pid} on {w.host}" for w in all_there if w.id == leader), "it has just left")
             _tell(out, f"standing by: another desk leads ({who}); this one runs and delivers beside it")
-        await told.wait()
+        await engine.outdated.or_told(told)
         waits = engine.flight.in_the_air + engine.courier.in_the_air
         _tell(out, f"stopping: {waits} run(s) and deliveries under way have {engine.config.drain.total_seconds():g} s; "
                    "Ctrl-C again does not wait" if waits else "stopping")
