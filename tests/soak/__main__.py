@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import importlib
 import shutil
+import signal
+import sys
 import time
 from pathlib import Path
 
@@ -30,6 +32,7 @@ def main() -> int:
     parser.add_argument("--store", default="both", choices=["sqlite", "postgres", "both"])
     parser.add_argument("--results", type=Path, default=Path(".soak"), help="where figures, and what was found, stay")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # whoever lives in a house is ended with it
     wrong = 0
     for part in PARTS if given.part == "all" else [given.part]:
         folder = given.results / f"{part}-{given.seed}"
