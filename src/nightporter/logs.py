@@ -13,12 +13,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
-import structlog
-from structlog.typing import EventDict, WrappedLogger
-
-Log = structlog.stdlib.BoundLogger
+if TYPE_CHECKING:
+    from structlog.stdlib import BoundLogger as Log
+    from structlog.typing import EventDict, WrappedLogger
 
 _COMMANDS = r"\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
 _HARMFUL = re.compile(rf"[\x00-\x08\x0b-\x1f{_COMMANDS}]")
@@ -44,13 +43,32 @@ def _escape(found: re.Match[str]) -> str:
 
 def get(name: str) -> Log:
     """The logger of a module; events are named `part.what_happened` and carry plain values."""
+    return cast("Log", _AtFirstUse(name))
+
+
+class _AtFirstUse:
+    """Becomes a logger when something is said: a command that says nothing does without the imports, which take as long
+    as all else that it does."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, method: str) -> Any:
+        found = getattr(_bound(self._name), method)
+        setattr(self, method, found)
+        return found
+
+
+def _bound(name: str) -> Log:
+    import structlog
+
     logger: Log = structlog.wrap_logger(
         logging.getLogger(name),
         processors=[structlog.stdlib.filter_by_level, _hand_over],
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
-    return logger
+    return logger.bind()
 
 
 class Seldom:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 from shell import Shell
 
+from nightporter.clock import SystemClock
+from nightporter.store import open_store
 from nightporter.surfaces.cli import main
 from nightporter.surfaces.cli.app import build, call
 from nightporter.surfaces.cli.verbs import VERBS, Verb
@@ -27,6 +30,20 @@ def test_help_lists_every_verb_and_loads_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "[]"
     assert all(f"\n  {verb.name} " in done.stdout for verb in VERBS)
+
+
+def test_the_list_loads_nothing_that_it_does_not_show(tmp_path: Path) -> None:
+    program = (
+        "import sys; from nightporter.surfaces.cli import main; code = main(['list', '--json']);"
+        "print([m for m in ('asyncio', 'rich', 'structlog', 'nightporter.engine', 'nightporter.operations', "
+        "'nightporter.dispatch', 'nightporter.definitions') if m in sys.modules], file=sys.stderr); sys.exit(code)"
+    )
+    environment = {**os.environ, "NIGHTPORTER_HOME": str(tmp_path), "NIGHTPORTER_STORE": str(tmp_path / "desk.sqlite")}
+    open_store(str(tmp_path / "desk.sqlite"), now=SystemClock().now()).close()
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment
+    )
+    assert done.stderr.strip() == "[]"
 
 
 @pytest.mark.parametrize("words", [[], ["-h"], ["help"]])
@@ -129,7 +146,7 @@ def test_an_interruption_is_code_130(monkeypatch: pytest.MonkeyPatch, shell: She
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("nightporter.surfaces.cli.automations.automations", interrupted)
+    monkeypatch.setattr("nightporter.surfaces.cli.listing.automations", interrupted)
     assert shell("list").code == 130
 
 

@@ -29,14 +29,14 @@ from nightporter.engine.door import Door
 from nightporter.engine.files import DefinitionFiles
 from nightporter.engine.loops import aside, every, told
 from nightporter.engine.outdated import Outdated, look_around
-from nightporter.engine.places import definitions_of, store_of
+from nightporter.engine.places import definitions_of
 from nightporter.engine.sources import Sources
 from nightporter.engine.sweeper import Sweeper
 from nightporter.errors import StoreError, StoreNewer, StoreUnwritable
 from nightporter.outside.files import make_folder_durably
 from nightporter.outside.guard import Guard
 from nightporter.outside.http import Web
-from nightporter.store import Store, Tx
+from nightporter.store import Store, Tx, store_of
 from nightporter.store.durable import durable
 from nightporter.store.locks import FileLock
 from nightporter.sweep import Recovered
@@ -396,5 +396,5 @@ def _report(line: str) -> None:
     log.warning("desk.plugin_left_out", detail=line)
 
 
-__all__ = ["Engine", "Role", "definitions_of", "store_of"]
+__all__ = ["Engine", "Role", "definitions_of"]
 

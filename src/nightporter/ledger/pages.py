@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from nightporter.clock import Instant, rfc3339
@@ -81,10 +82,18 @@ def no_cursor(cursor: str) -> BadInput:
 
 def plain(value: DataclassInstance) -> dict[str, Any]:
     """A frozen value by its fields, in their order. What is declared an Instant becomes RFC 3339."""
-    return {each.name: _json(getattr(value, each.name), "Instant" in str(each.type)) for each in fields(value)}
+    return {name: _json(getattr(value, name), instant) for name, instant in _columns(type(value))}
+
+
+@cache
+def _columns(kind: type[DataclassInstance]) -> tuple[tuple[str, bool], ...]:
+    """Its fields, and whether each is declared an Instant."""
+    return tuple((each.name, "Instant" in str(each.type)) for each in fields(kind))
 
 
 def _json(value: Any, instant: bool) -> Any:
+    if value is None or isinstance(value, str):
+        return value
     if instant and isinstance(value, int):
         return rfc3339(Instant(value))
     if hasattr(value, "as_json"):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from nightporter.clock import Clock
+from nightporter.config import Config
 from nightporter.errors import BadInput, StoreUnwritable
 from nightporter.store.kicks import Kicks
 from nightporter.store.tx import Tx
@@ -14,7 +15,7 @@ from nightporter.store.writer import Writer
 
 T = TypeVar("T")
 
-__all__ = ["Store", "Tx", "open_store"]
+__all__ = ["Store", "Tx", "open_store", "store_of"]
 
 
 class Store(Protocol):
@@ -75,3 +76,12 @@ def open_store(
 
     path = url if url == ":memory:" else Path(url)
     return SqliteStore(path, now=now, patience=patience, lease=lease, kick_folder=kick_folder)
+
+
+def store_of(config: Config, clock: Clock) -> Store:
+    """The store that a Config names, opened and migrated. Raises StoreError and its kind."""
+    return open_store(
+        config.store, now=clock.now(), patience=config.patience.total_seconds(), lease=config.lease.total_seconds(),
+        # Well before the lease is over: a worker that is cut off shall know before others take what it holds.
+        silence=max(config.lease.total_seconds() / 4, 1.0), kick_folder=config.state / "kicks",
+    )

@@ -97,7 +97,7 @@ class _Undone(Exception):
 @contextlib.contextmanager
 def opened(common: Common, *, make: bool = False) -> Iterator[Place]:
     """The store, open. Raises StoreError when there is none, unless `make` allows a new one."""
-    from nightporter.engine.places import store_of
+    from nightporter.store import store_of
 
     config = common.settings()
     if not make and "://" not in config.store and not Path(config.store).exists():
