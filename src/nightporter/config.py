@@ -49,7 +49,7 @@ class Config:
     """How long ended runs, their deliveries and read messages are kept. NIGHTPORTER_KEEP_RUNS. Read by sweep."""
     keep_ledger: timedelta = timedelta(days=30)
     """How long ledger lines, transitions, dead letters and unread messages are kept; 30 days at the least, and never
-    less than `keep_runs`. NIGHTPORTER_KEEP_LEDGER. Read by sweep."""
+    less than `keep_runs`; a dead letter until its message was read. NIGHTPORTER_KEEP_LEDGER. Read by sweep."""
     patience: timedelta = timedelta(seconds=60)
     """How long a write waits for a store that another process holds. NIGHTPORTER_PATIENCE. Read by store."""
 

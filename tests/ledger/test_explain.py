@@ -582,7 +582,8 @@ def test_a_run_past_its_retention_is_still_said_to_have_run(store: Store) -> Non
     answer = store.write(lambda tx: admit(tx, [Firing(trigger_of(automation), "e1")], now=NOW))[0]
     finish(store, begin(store, NOW)[0], Ended.ok(""), NOW)
     much_later = after(NOW, days=8)
-    store.write(lambda tx: tx.prune_runs(before=much_later, dead_before=much_later, room=10))
+    store.write(lambda tx: tx.prune_runs(
+        [answer.run_id or ""], before=much_later, dead_before=much_later))
     assert f"as {answer.run_id}, which is past its retention" in said(store, answer.firing_id, much_later).text
 
 

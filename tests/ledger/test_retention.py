@@ -6,12 +6,13 @@ from datetime import timedelta
 
 import pytest
 from builders import EVERY_HOUR, SAID, Night
-from full_night import FAILS, INBOX
+from full_night import FAILS, HOOK, INBOX
 
-from nightporter import sweep
+from nightporter import operations, sweep
 from nightporter.clock import DAY, ManualClock
 from nightporter.store import Store
-from nightporter.words import Retry
+from nightporter.sweep import retention
+from nightporter.words import Receipt, Retry
 
 WEEK, MONTH = timedelta(days=7), timedelta(days=30)
 
@@ -97,6 +98,44 @@ def test_a_dead_letter_and_its_notice_stay_as_long_as_the_ledger_though_it_was_r
     assert (count(night, "run"), count(night, "inbox")) == (0, 0)
 
 
+def test_a_dead_letter_stays_until_its_message_was_read_however_long_that_takes(night: Night) -> None:
+    night.run(night.define("brief", retry=Retry(attempts=1)), FAILS)
+    after(night, days=400)
+    assert (count(night, "run"), count(night, "inbox"), count(night, "firing")) == (1, 1, 1)
+    night.store.write(lambda tx: tx.mark_read([row[0] for row in tx.unread(10)], now=night.now))
+    after(night, seconds=1)
+    assert (count(night, "run"), count(night, "firing"), count(night, "transition")) == (0, 0, 0)
+    after(night, days=7)
+    assert count(night, "inbox") == 0
+
+
+def test_a_run_whose_delivery_is_sent_again_between_the_look_and_the_deletion_stays(night: Night) -> None:
+    run = night.run(night.define("brief", deliver=[HOOK]), SAID)
+    night.send(Receipt.PERMANENT)
+    night.pass_time(days=8)
+    before = night.now
+    found = night.store.read(lambda tx: tx.prunable_runs(
+        after="", bound="run_f", before=before, dead_before=before, room=10))
+    assert found == [run]
+    [(delivery,)] = night.sql("SELECT id FROM delivery")
+    night.store.write(lambda tx: operations.resend(tx, delivery, now=before))
+    night.store.write(lambda tx: tx.prune_runs(found, before=before, dead_before=before))
+    assert (count(night, "run"), count(night, "delivery")) == (1, 1)
+
+
+def test_a_transaction_takes_as_many_rows_as_are_deleted_in_a_few_milliseconds(night: Night) -> None:
+    pace = sweep.Pace(night.clock)
+
+    def slow(milliseconds: float) -> int:
+        pace.write(night.store, "runs", lambda _: night.clock.advance(timedelta(milliseconds=milliseconds)))
+        return pace.room("runs")
+
+    assert [slow(1) for _ in range(4)] == [150, 225, 337, 505]
+    assert slow(40) == 126
+    assert [slow(1000) for _ in range(3)] == [5, 5, 5]
+    assert pace.longest == 1_000_000
+
+
 def test_lines_are_never_kept_for_less_than_the_runs_they_are_of(night: Night) -> None:
     brief = night.define("brief", EVERY_HOUR)
     night.hours(1)
@@ -109,8 +148,9 @@ def test_lines_are_never_kept_for_less_than_the_runs_they_are_of(night: Night) -
 
 
 def test_a_sweep_deletes_a_little_and_says_that_there_is_more(night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep, "PRUNE_CHUNK", 2)
-    monkeypatch.setattr(sweep, "PRUNE_CHUNKS", 2)
+    for name in ("FIRST", "LEAST", "MOST"):
+        monkeypatch.setattr(sweep.Pace, name, 2)
+    monkeypatch.setattr(retention, "CHUNKS", 2)
     brief = night.define("brief", deliver=[INBOX])
     for _ in range(10):
         night.run(brief, SAID, payload={"n": 1})

@@ -13,7 +13,7 @@ from nightporter.errors import StoreError, StoreRefused
 from nightporter.operations import upkeep
 from nightporter.store import Store, Tx
 from nightporter.store.sql_port import Row
-from nightporter.sweep import Leases, Recovered, name_what_nobody_runs, prune, take_from_dead, tidy
+from nightporter.sweep import Leases, Pace, Recovered, name_what_nobody_runs, prune, take_from_dead, tidy
 from nightporter.words import derived_id
 
 log = logs.get(__name__)
@@ -32,6 +32,7 @@ class Sweeper:
         self._destinations = destinations
         self._host = host
         self._known = Definitions()
+        self._pace = Pace(clock)
         self.leases = Leases(clock, host=host, lease=config.lease)
 
     def somebody_died(self, me: str, workers: Sequence[Row]) -> bool:
@@ -53,7 +54,7 @@ class Sweeper:
     def prune(self) -> bool:
         """Delete some of what has passed its time. True when there is more."""
         return prune(self._store, keep_runs=self._config.keep_runs, keep_ledger=self._config.keep_ledger,
-                     now=self._clock.now())
+                     now=self._clock.now(), pace=self._pace)
 
     def sweep(self, me: str, flight: Flight, courier: Courier) -> None:
         """Mend everything once. What goes wrong in one part is logged, and the others have their turn. Raises

@@ -137,29 +137,46 @@ class SweepTx(TxBase):
     def expired(self, now: Instant, room: int = 500) -> list[str]:
         return [r[0] for r in self.sql.all("automation_expired", now=now, room=room)]
 
-    # -- retention: a few hundred rows a call, so that no lock is held for long ------------------------------------
+    # -- retention: what may go is looked for on a snapshot, and deleted a little at a time --------------------------
 
-    def prune_runs(self, *, before: Instant, dead_before: Instant, room: int) -> int:
-        """Delete ended runs and what hangs on them; how many."""
-        bound = f"run_{before // 1000:011x}"
-        ids = [
-            (r[0],) for r in self.sql.all("prune_runs", bound=bound, before=before, dead_before=dead_before, room=room)
-        ]
+    def prunable_runs(
+        self, *, after: str, bound: str, before: Instant, dead_before: Instant, room: int
+    ) -> list[str]:
+        """Ended runs whose time has passed, ids after `after` and before `bound`."""
+        return [r[0] for r in self.sql.all(
+            "prunable_runs", after=after, bound=bound, before=before, dead_before=dead_before, room=room)]
+
+    def prune_runs(self, run_ids: Sequence[str], *, before: Instant, dead_before: Instant) -> None:
+        """Delete runs and what hangs on them, unless something came between since they were looked for."""
+        rows = [(run,) for run in run_ids]
+        still = self.sql.each("prunable_still", rows, before=before, dead_before=dead_before)
+        going = {run for run, state in self.sql.each("prune_hold", still) if state in ("pending", "sending")}
+        ids = [row for row in still if row[0] not in going]
         for name in ("prune_tries", "prune_deliveries", "prune_effects", "prune_children", "prune_output", "prune_run"):
             self.sql.each(name, ids)
-        return len(ids)
 
-    def prune_payloads(self, *, before: Instant, room: int) -> int:
-        """Delete what ledger lines carried whose run is gone; how many."""
-        return self.sql.run("prune_payloads", bound=f"fir_{before // 1000:011x}", room=room)
+    def prunable_payloads(self, *, after: str, bound: str, room: int) -> list[str]:
+        """Ledger lines before the bound whose run is gone and that carried something."""
+        return [r[0] for r in self.sql.all("prunable_payloads", after=after, bound=bound, room=room)]
 
-    def prune_firings(self, *, before: Instant, room: int) -> int:
-        """Delete ledger lines that arrived before the bound and whose run is gone; how many."""
-        return self.sql.run("prune_firings", bound=f"fir_{before // 1000:011x}", room=room)
+    def prune_payloads(self, firing_ids: Sequence[str]) -> None:
+        """Delete what they carried."""
+        self.sql.each("prune_payloads", [(firing,) for firing in firing_ids])
 
-    def prune_transitions(self, *, before: Instant, room: int) -> int:
-        """Delete the logs of runs that are gone and to which nothing happened since; how many rows. `room`: logs."""
-        return self.sql.run("prune_transitions", bound=f"run_{before // 1000:011x}", before=before, room=room)
+    def prunable_firings(self, *, after: str, bound: str, room: int) -> list[str]:
+        """Ledger lines that arrived before the bound and whose run is gone."""
+        return [r[0] for r in self.sql.all("prunable_firings", after=after, bound=bound, room=room)]
+
+    def prune_firings(self, firing_ids: Sequence[str]) -> None:
+        self.sql.each("prune_firings", [(firing,) for firing in firing_ids])
+
+    def prunable_logs(self, *, after: str, bound: str, before: Instant, room: int) -> list[str]:
+        """Runs that are gone and to which nothing happened since; their logs are still there."""
+        return [r[0] for r in self.sql.all("prunable_logs", after=after, bound=bound, before=before, room=room)]
+
+    def prune_transitions(self, run_ids: Sequence[str]) -> None:
+        """Delete the logs of runs, whole."""
+        self.sql.each("prune_transitions", [(run,) for run in run_ids])
 
     def prune_inbox(self, *, read_before: Instant, before: Instant, room: int) -> int:
         """Delete messages that were read before the one bound, or written before the other; how many."""

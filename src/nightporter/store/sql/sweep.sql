@@ -114,13 +114,29 @@ SELECT id FROM automation WHERE state = 'paused' AND state_until <= :now ORDER B
 -- name: automation_expired
 SELECT id FROM automation WHERE state = 'active' AND expires <= :now ORDER BY expires LIMIT :room;
 
--- name: prune_runs
--- Ended runs of before the bound whose deliveries have ended and that nobody still has to look at.
+-- name: prunable_runs
+-- Ended runs of before the bound whose deliveries have ended and that nobody still has to look at: a dead letter stays
+-- until its message was read. That is found by its time, for which there is an index.
 SELECT run.id FROM run
-WHERE run.id < :bound AND run.ended_at IS NOT NULL AND run.ended_at < :before
-  AND (run.dead_at IS NULL OR run.dead_at < :dead_before)
+WHERE run.id > :after AND run.id < :bound AND run.ended_at IS NOT NULL AND run.ended_at < :before
+  AND (run.dead_at IS NULL OR (run.dead_at < :dead_before AND NOT EXISTS (
+      SELECT 1 FROM inbox i WHERE i.read_at IS NULL AND i.run_id = run.id AND i.kind = 'dead_letter'
+      AND i.created_at BETWEEN run.dead_at - 60000000 AND run.dead_at + 60000000)))
   AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.run_id = run.id AND d.state IN ('pending', 'sending'))
 ORDER BY run.id LIMIT :room;
+
+-- name: prunable_still
+-- The same of these, as they are now.
+SELECT run.id FROM @rows(id text) AS r JOIN run ON run.id = r.id
+WHERE run.ended_at IS NOT NULL AND run.ended_at < :before
+  AND (run.dead_at IS NULL OR (run.dead_at < :dead_before AND NOT EXISTS (
+      SELECT 1 FROM inbox i WHERE i.read_at IS NULL AND i.run_id = run.id AND i.kind = 'dead_letter'
+      AND i.created_at BETWEEN run.dead_at - 60000000 AND run.dead_at + 60000000)))
+@lock(run);
+
+-- name: prune_hold
+-- What somebody sends again in this moment is waited for, and then it stays.
+SELECT delivery.run_id, delivery.state FROM @rows(id text) AS r JOIN delivery ON delivery.run_id = r.id @lock(delivery);
 
 -- name: prune_run
 DELETE FROM run WHERE id IN (SELECT r.id FROM @rows(id text) AS r);
@@ -140,24 +156,31 @@ DELETE FROM delivery_try WHERE delivery_id IN (SELECT d.id FROM delivery d JOIN 
 -- name: prune_deliveries
 DELETE FROM delivery WHERE run_id IN (SELECT r.id FROM @rows(id text) AS r);
 
--- name: prune_transitions
+-- name: prunable_logs
 -- A log goes whole, once its run is gone and the last of its lines has passed its time.
-DELETE FROM transition WHERE run_id IN (
-    SELECT DISTINCT t.run_id FROM transition t WHERE t.run_id < :bound
-    AND NOT EXISTS (SELECT 1 FROM run WHERE run.id = t.run_id)
-    AND NOT EXISTS (SELECT 1 FROM transition l WHERE l.run_id = t.run_id AND l.at >= :before)
-    LIMIT :room);
+SELECT DISTINCT t.run_id FROM transition t WHERE t.run_id > :after AND t.run_id < :bound
+AND NOT EXISTS (SELECT 1 FROM run WHERE run.id = t.run_id)
+AND NOT EXISTS (SELECT 1 FROM transition l WHERE l.run_id = t.run_id AND l.at >= :before)
+ORDER BY t.run_id LIMIT :room;
+
+-- name: prune_transitions
+DELETE FROM transition WHERE run_id IN (SELECT r.id FROM @rows(id text) AS r);
+
+-- name: prunable_payloads
+SELECT p.firing_id FROM firing_payload p WHERE p.firing_id > :after AND p.firing_id < :bound
+AND NOT EXISTS (SELECT 1 FROM firing f JOIN run ON run.id = f.run_id WHERE f.id = p.firing_id)
+ORDER BY p.firing_id LIMIT :room;
 
 -- name: prune_payloads
-DELETE FROM firing_payload WHERE firing_id IN (
-    SELECT p.firing_id FROM firing_payload p WHERE p.firing_id < :bound
-    AND NOT EXISTS (SELECT 1 FROM firing f JOIN run ON run.id = f.run_id WHERE f.id = p.firing_id)
-    LIMIT :room);
+DELETE FROM firing_payload WHERE firing_id IN (SELECT r.id FROM @rows(id text) AS r);
+
+-- name: prunable_firings
+SELECT f.id FROM firing f WHERE f.id > :after AND f.id < :bound
+AND NOT EXISTS (SELECT 1 FROM run WHERE run.id = f.run_id)
+ORDER BY f.id LIMIT :room;
 
 -- name: prune_firings
-DELETE FROM firing WHERE id IN (
-    SELECT f.id FROM firing f WHERE f.id < :bound AND NOT EXISTS (SELECT 1 FROM run WHERE run.id = f.run_id)
-    LIMIT :room);
+DELETE FROM firing WHERE id IN (SELECT r.id FROM @rows(id text) AS r);
 
 -- name: prune_read
 -- A message stays as long as the run it tells of: what waits for a person, or failed for good, was announced.

@@ -1,4 +1,4 @@
-"""sweep: what repairs the ledger. One function for each thing it mends.
+"""sweep: what repairs the ledger. One function for each thing it mends; what passes its time is in `retention`.
 
     Promise       Nothing stays claimed by a worker that is dead, and nothing of a living one is taken away. What has
                   passed its time is pruned in small pieces, so that no lock is held for long.
@@ -25,17 +25,14 @@ from nightporter.dispatch import Definitions, Runners
 from nightporter.dispatch import recover as recover_runs
 from nightporter.outside.groups import end_group
 from nightporter.states import ENDED
-from nightporter.store import Store, Tx
+from nightporter.store import Store
 from nightporter.store.locks import is_free
+from nightporter.sweep.retention import Pace, prune
 
 log = logs.get(__name__)
 
-PRUNE_CHUNK = 200
 STOOD_STILL = 5 * SECOND
 """An observer that could not renew its own lease for this long, or for half a lease if that is longer, stood still."""
-PRUNE_CHUNKS = 20
-"""Transactions of one kind in one sweep."""
-LEDGER_AT_LEAST = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,35 +169,6 @@ def name_what_nobody_runs(store: Store, runners: Runners) -> None:
             log.warning("sweep.no_runner_here", kind=kind, runs=runs)
 
 
-def prune(store: Store, *, keep_runs: timedelta, keep_ledger: timedelta, now: Instant) -> bool:
-    """Delete what has passed its time: a few hundred rows a transaction, and not many transactions, because a sweep
-    has other things to do. True when there is more to delete.
-
-    Ended runs, and messages that were read, go after `keep_runs`; lines, logs, dead letters and what nobody read after
-    `keep_ledger`: no sooner than the runs they are of, and 30 days at the least.
-    """
-    before = Instant(now - micros(keep_runs))
-    old = Instant(now - micros(max(keep_ledger, keep_runs, LEDGER_AT_LEAST)))
-
-    def runs(tx: Tx) -> int:
-        tx.put_setting("pruned_before", str(before))
-        # A dead letter stays as long as the ledger, so that a week away loses none.
-        return tx.prune_runs(before=before, dead_before=old, room=PRUNE_CHUNK)
-
-    def firings(tx: Tx) -> int:
-        tx.put_setting("ledger_pruned_before", str(old))
-        return tx.prune_firings(before=old, room=PRUNE_CHUNK)
-
-    steps: tuple[Callable[[Tx], int], ...] = (
-        runs, lambda tx: tx.prune_payloads(before=old, room=PRUNE_CHUNK), firings,
-        lambda tx: tx.prune_transitions(before=old, room=PRUNE_CHUNK),
-        lambda tx: tx.prune_inbox(read_before=before, before=old, room=PRUNE_CHUNK),
-    )
-    left = [_some_chunks(store, step) for step in steps]
-    store.write(lambda tx: tx.prune_workers(before=before))
-    return any(left)
-
-
-def _some_chunks(store: Store, step: Callable[[Tx], int]) -> bool:
-    """True when the last of them was as full as the others."""
-    return all(store.write(step) >= PRUNE_CHUNK for _ in range(PRUNE_CHUNKS))
+__all__ = [
+    "Leases", "Pace", "Recovered", "bury", "end_children", "name_what_nobody_runs", "prune", "take_from_dead", "tidy",
+]
