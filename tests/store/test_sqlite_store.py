@@ -312,10 +312,21 @@ def test_a_damaged_ledger_says_so_and_is_not_overwritten(path: Path) -> None:
     assert path.read_bytes() == damaged
 
 
-def test_an_empty_file_becomes_a_ledger(path: Path) -> None:
+def test_an_empty_file_is_a_ledger_that_lost_everything(path: Path) -> None:
     path.touch()
+    with pytest.raises(StoreCorrupt, match="is empty") as refused:
+        open_store(str(path), now=NOW)
+    assert "remove the empty file" in refused.value.next
+    assert path.stat().st_size == 0
+    path.unlink()
     open_store(str(path), now=NOW).close()
-    assert path.stat().st_size > 0
+
+
+def test_a_ledger_that_somebody_died_over_making_is_made_anew(path: Path) -> None:
+    path.with_name(f"{path.name}.making").write_bytes(b"half of one")
+    path.with_name(f"{path.name}.making-wal").write_bytes(b"and its log")
+    open_store(str(path), now=NOW).close()
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
 
 
 def test_what_the_store_cannot_take_is_told_apart_from_a_store_that_is_ill(store: Store) -> None:

@@ -22,6 +22,9 @@ LOOK_AGAIN = 0.1
 WORKERS = "SELECT id, role, host, pid, beat, lock_path FROM worker WHERE ended_at IS NULL ORDER BY id"
 """Asked of the schema that is there, whichever it is: these columns stay."""
 
+OURS = frozenset({"setting", "automation", "trigger", "firing", "run"})
+"""Tables that every schema of this program has had: without them a store is somebody else's."""
+
 
 class Schema(Protocol):
     """A store on its way forward, as its dialect offers it."""

@@ -21,7 +21,7 @@ from nightporter import logs
 from nightporter.clock import SECOND, Clock, Instant
 from nightporter.errors import BadInput, StoreCorrupt, StoreError, StoreLocked, StoreRefused, StoreUnwritable
 from nightporter.store.kicks import Kicks
-from nightporter.store.migrate import as_number, migrate, newest, refuse_newer
+from nightporter.store.migrate import OURS, as_number, migrate, newest, refuse_newer
 from nightporter.store.named import Query, queries
 from nightporter.store.postgres_array import array
 from nightporter.store.postgres_kicks import PostgresKicks
@@ -224,6 +224,7 @@ class PostgresStore:
         self._link = Link(url, silence=silence)
         try:
             with self._link.connect() as connection:
+                _refuse_strangers(connection)
                 migrate(PostgresSchema(connection, now), postgres=True, lease=lease)
             self._pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
                 min_size=0, max_size=8, open=True, timeout=patience, connection_class=Line,
@@ -233,7 +234,7 @@ class PostgresStore:
             self.writer = Writer(
                 lambda: PostgresTransactions(self._link, patience=patience), self.kicks.ring, group=1
             )
-        except (psycopg.Error, psycopg.ProgrammingError) as error:
+        except (psycopg.Error, StoreError) as error:
             self._link.close()
             raise translate(error) from error
 
@@ -310,3 +311,12 @@ def _snapshot(connection: psycopg.Connection[Row]) -> Iterator[None]:
             connection.execute("ROLLBACK")
 
 
+def _refuse_strangers(connection: psycopg.Connection[Row]) -> None:
+    rows = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()").fetchall()
+    tables = {row[0] for row in rows}
+    if tables and not tables >= OURS:
+        raise StoreCorrupt(
+            "the database holds the tables of another program",
+            why=f"it has {', '.join(sorted(tables)[:5])}, and lacks {', '.join(sorted(OURS - tables))}",
+            next="make a database for this desk alone, or give it a schema by ?options=-csearch_path%3Dnightporter",
+        )

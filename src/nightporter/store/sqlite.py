@@ -21,6 +21,7 @@ from nightporter.store.migrate import as_number, migrate, newest, refuse_newer
 from nightporter.store.named import Query, queries
 from nightporter.store.sql_port import Row
 from nightporter.store.sqlite_file import (
+    Files,
     SqliteSchema,
     connect,
     connect_reading,
@@ -119,11 +120,14 @@ class SqliteTransactions:
         self._connection = connect(path, patience=patience)
         self._sql = SqliteSql(self._connection)
         self._newest = newest()
+        self._files = None if path == ":memory:" else Files(Path(path))
         self._full = False
         self._changes = 0
         """Of this connection, before the transaction under way."""
 
     def begin(self) -> Tx:
+        if self._files is not None:
+            self._files.refuse_others()
         if self._full:
             # The log itself may be what fills the disk: folding it back is the only way out that needs no space.
             with contextlib.suppress(apsw.Error):  # then the write below says what is wrong
@@ -147,6 +151,8 @@ class SqliteTransactions:
 
     def commit(self) -> None:
         self._connection.execute("COMMIT")
+        if self._files is not None:
+            self._files.know_the_log()
 
     def rollback(self) -> None:
         if self.alive():
@@ -185,7 +191,10 @@ class SqliteStore:
         self._memory = self.path == ":memory:"
         self._patience = patience
         if not self._memory:
-            prepare(Path(self.path))
+            try:
+                prepare(Path(self.path), patience=patience, now=now)
+            except apsw.Error as error:
+                raise translate(error) from error
         self.read_only: StoreUnwritable | None = None
         """Why nothing can be written, of a store that was opened all the same, to be read."""
         self.kicks: Kicks = _kicks(kick_folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -11,24 +12,47 @@ from urllib.parse import quote
 import apsw
 
 from nightporter.errors import StoreCorrupt, StoreError, StoreLocked, StoreRefused, StoreUnwritable
-from nightporter.store.migrate import WORKERS, backup_name, newest, refuse_newer
+from nightporter.store.migrate import OURS, WORKERS, backup_name, migrate, newest, refuse_newer
 from nightporter.store.sql_port import Row
 
 
-def prepare(path: Path) -> None:
+def prepare(path: Path, *, patience: float, now: int) -> None:
+    """Make the store where there is none, whole or not at all: an empty file is none of ours. Raises StoreError."""
     try:
-        missing = [folder for folder in path.parents if not folder.exists()]
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not path.exists():
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            missing = [folder for folder in path.parents if not folder.exists()]
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _make(path, patience=patience, now=now)
             # A name is in its folder's keeping: what is committed is of no use in a file that nobody finds again.
             for folder in (path.parent, *(made.parent for made in missing)):
                 _sync_folder(folder)
+        elif path.stat().st_size == 0:
+            raise StoreCorrupt(
+                f"the store {path} is empty", why="a store never is: what was in it is lost, or it is another's file",
+                next="restore the latest backup; for a new store remove the empty file",
+            )
     except OSError as error:
         raise StoreUnwritable(
             f"the store {path} cannot be created", why=error.strerror or str(error),
             next="choose a home that this user may write (NIGHTPORTER_HOME or --home)",
         ) from error
+
+
+def _make(path: Path, *, patience: float, now: int) -> None:
+    making = path.with_name(f"{path.name}.making")
+    descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)  # whoever makes it too waits here
+        if path.exists():
+            return
+        for left in ("", "-wal", "-shm", "-journal"):  # by one that died over it
+            path.with_name(f"{making.name}{left}").unlink(missing_ok=True)
+        os.close(os.open(making, os.O_CREAT | os.O_RDWR, 0o600))
+        with contextlib.closing(connect(str(making), patience=patience)) as connection:
+            migrate(SqliteSchema(connection, None, now), postgres=False, lease=0.0)
+        making.replace(path)
+    finally:
+        os.close(descriptor)
 
 
 def _sync_folder(folder: Path) -> None:
@@ -49,9 +73,9 @@ def refuse_strangers(path: str, *, patience: float) -> None:
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         connection.set_busy_timeout(int(patience * 1000))
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema")}
-        if tables and "setting" not in tables:
+        if tables and not tables >= OURS:
             raise StoreCorrupt(
-                f"{path} is an SQLite file of another program", why="it has tables, but none of ours",
+                f"{path} is an SQLite file of another program", why="it has tables, and lacks ours",
                 next="choose another home, or move the file away",
             )
         refuse_newer(schema_of(connection), newest())
@@ -71,6 +95,44 @@ def connect(path: str, *, patience: float) -> apsw.Connection:
     connection.execute("PRAGMA wal_autocheckpoint=4000")
     connection.execute("PRAGMA journal_size_limit=67108864")
     return connection
+
+
+class Files:
+    """The store's file and its log as they were when a connection opened them: under another file, or none, of that
+    name what is committed would be found by nobody."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = str(path)
+        self._log = f"{path}-wal"
+        self._is = _which(self._path)
+        self._log_is: tuple[int, int] | None = None
+
+    def know_the_log(self) -> None:
+        """Something was committed: its log is there from now on."""
+        if self._log_is is None:
+            self._log_is = _which(self._log)
+
+    def refuse_others(self) -> None:
+        """Raises StoreCorrupt when the file or the log is not what was opened."""
+        if self._is != _which(self._path):
+            lost = self._path
+        elif self._log_is is not None and self._log_is != _which(self._log):
+            lost = self._log
+        else:
+            return
+        raise StoreCorrupt(
+            f"{lost} was deleted or replaced while the store was open",
+            why="what was written now would be lost with it",
+            next="stop the desk, put the file or the latest backup back, and start it again",
+        )
+
+
+def _which(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116  before each group of writes
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def connect_reading(path: str, *, patience: float) -> apsw.Connection:
