@@ -6,11 +6,12 @@ from __future__ import annotations
 import contextlib
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import apsw
 from hole import Road, a_road
 
 from fire.house import Desk, House, until
@@ -44,7 +45,8 @@ class Member:
     """Who has a seat, and its way to the store."""
 
     seat: Seat
-    road: Road
+    road: Road | None
+    """None: it is on the machine that has the store."""
     desk: Desk
     away: str = ""
     """What befell it, until it is back."""
@@ -74,9 +76,12 @@ class Group:
     settings: dict[str, Any]
     members: list[Member] = field(default_factory=list)
     takeovers: list[Takeover] = field(default_factory=list)
+    mishaps: int = 0
+    held_up: int = 0
+    """How often one was to hang with the only lock of the store in its hand, so that nobody could do anything."""
 
-    def take_seats(self, roads: list[Road]) -> None:
-        for seat, road in zip(SEATS, roads, strict=True):
+    def take_seats(self, seats: Sequence[Seat], roads: Sequence[Road | None]) -> None:
+        for seat, road in zip(seats, roads, strict=True):
             self.members.append(Member(seat, road, self._opened(seat, road)))
             if seat.role == "desk":
                 self.members[-1].desk.ready()  # so that the first one leads
@@ -84,8 +89,8 @@ class Group:
             if member.seat.role != "desk":
                 member.desk.ready()
 
-    def _opened(self, seat: Seat, road: Road) -> Desk:
-        way = {"store": road.url(**SESSION)}
+    def _opened(self, seat: Seat, road: Road | None) -> Desk:
+        way = {} if road is None else {"store": road.url(**SESSION)}
         where = {"elsewhere": {"machine": seat.machine, "off": seat.off, "role": seat.role}}
         return self.house.open(self.world, also={**way, **where}, **self.settings)
 
@@ -117,14 +122,16 @@ class Group:
         not killed come back afterwards."""
         names = {member.seat.name: self._worker(member) for member in lost}
         led, began = self.leader(), time.monotonic()
+        self.mishaps += 1
         for member in lost:
             member.away = what
             match what:
                 case "killed":
                     self.house.kill(member.desk)
                 case "hangs":
-                    member.desk.freeze()
+                    self._hang(member.desk)
                 case _:
+                    assert member.road is not None
                     member.road.swallow()
         waiting = {worker: self._held(worker) for worker in names.values()}
         had = {worker: bool(held) for worker, held in waiting.items()}
@@ -138,6 +145,25 @@ class Group:
                 what, member.seat.name, what == "killed" and self._has_neighbour(member),
                 lead if worker == led else None, runs[worker] if had[worker] else None,
             ))
+
+    def _hang(self, desk: Desk) -> None:
+        """Not in the middle of a write to a file: whoever stands still there holds up everybody, and is waited for."""
+        desk.freeze()
+        while "://" not in self.house.store and self._is_locked():
+            self.held_up += 1
+            desk.thaw()
+            time.sleep(WITHIN)
+            desk.freeze()
+
+    def _is_locked(self) -> bool:
+        with contextlib.closing(apsw.Connection(self.house.store)) as other:
+            other.set_busy_timeout(2000)
+            try:
+                other.execute("BEGIN IMMEDIATE")
+            except apsw.BusyError:
+                return True
+            other.execute("ROLLBACK")
+        return False
 
     def _held(self, worker: str) -> int:
         return self.house.ledger.count(f"run WHERE worker = '{worker}' AND state = 'running'")
@@ -171,6 +197,7 @@ class Group:
                 case "hangs":
                     member.desk.thaw()
                 case _:
+                    assert member.road is not None
                     member.road.heal()
             until(lambda member=member: self._worker_alive(member),  # type: ignore[misc]  # bound per turn
                   f"the {member.seat.name} is back after it was {member.away}", within=self.lease + 90)
@@ -181,7 +208,10 @@ class Group:
         desks = [member for member in self.members if member.seat.role == "desk"]
         workers = [member for member in self.members if member.seat.role == "worker"]
         desk = self.leading() if chance.random() < 0.7 else chance.choice(desks)
-        self.lose(chance.choice(["killed", "hangs", "cut off"]), desk, chance.choice(workers))
+        lost = [desk, *([chance.choice(workers)] if workers else [])]
+        ways = {"killed": 1, "hangs": 1, "cut off": 1} if desk.road is not None else {"killed": 6, "hangs": 1}
+        [what] = chance.choices([*ways], [*ways.values()])
+        self.lose(what, *lost)
         self.bring_back()
 
     def quieten(self) -> None:
@@ -203,16 +233,21 @@ class Group:
 
 
 @contextmanager
-def a_group(house: House, *, world: str, lease: float, **settings: Any) -> Iterator[Group]:
+def a_group(
+    house: House, *, world: str, lease: float, seats: Sequence[Seat] = SEATS, **settings: Any
+) -> Iterator[Group]:
     """A group whose members are all there."""
     with ExitStack() as roads:
-        group = Group(house, lease, world, settings)
-        group.take_seats([roads.enter_context(a_road(house.store)) for _ in SEATS])
+        group = Group(house, lease, world, {"lease": lease, **settings})
+        group.take_seats(seats, [
+            roads.enter_context(a_road(house.store)) if "://" in house.store else None for _ in seats
+        ])
         try:
             yield group
         finally:
             for member in group.members:
                 with contextlib.suppress(ProcessLookupError, AssertionError):
-                    member.road.heal()
+                    if member.road is not None:
+                        member.road.heal()
                     member.desk.thaw()
                     member.desk.kill()

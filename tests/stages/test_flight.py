@@ -913,3 +913,20 @@ async def test_a_hold_is_told_by_the_runner_and_kept_by_the_run(store: Store, cl
     assert run_row(store, run, "state", "run_after") == ("held", clock.now() + 180_000_000)
 
 
+
+
+async def test_a_child_that_ends_after_its_worker_was_declared_dead_says_nothing_of_its_run(
+    store: Store, clock: ManualClock, fly: Fly
+) -> None:
+    """Whoever declares a worker dead ends its children: one that still lives must not take that for their end."""
+    store.write(lambda tx: tx.join("wrk_1", role="desk", host="", pid=1, lock_path="", now=clock.now()))
+    brief = an_automation(store, now=clock.now(), runner="told", limits=FREE)
+    gate = Gate(Ended.failed(ErrorClass.NONZERO_EXIT, "it was killed"))
+    flight = fly(ToldRunner(gate, launches=True))
+    run = fire(store, brief, now=clock.now()).run_id
+    await launched(store)
+    await gate.reached.wait()
+    store.write(lambda tx: tx.end_worker("wrk_1", "dead", now=clock.now()))
+    gate.open.set()
+    await landed(store, flight)
+    assert run_row(store, run, "state", "token") == ("running", 1), "it is left to whoever declared the worker dead"

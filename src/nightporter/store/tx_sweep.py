@@ -69,6 +69,10 @@ class SweepTx(TxBase):
         """`stopped` or `dead`. True when this call was the one."""
         return self.sql.run("worker_end", id=worker, how=how, now=now) > 0
 
+    def has_ended(self, worker: str) -> bool:
+        """Whether it has left, or was declared dead."""
+        return self.sql.one("worker_ended", id=worker) is not None
+
     def workers(self) -> list[Row]:
         """`(id, role, host, pid, beat, lock path, started at)` of those not ended."""
         return self.sql.all("workers_alive")
