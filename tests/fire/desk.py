@@ -31,7 +31,7 @@ SETTINGS = ("beat", "lease", "sweep", "drain", "patience")
 BURST = 6
 """Arrivals that a program admits at once, each in a transaction of its own, so that they share a commit."""
 BETWEEN_BURSTS = 6
-"""Single arrivals between two bursts."""
+"""Of so many arrivals one is a burst, unless the order says another number."""
 ROOM = 1_000_000_000
 """Pages of a disk that is not full."""
 
@@ -123,7 +123,7 @@ class FireDesk(Hit):
             number = len(open(self.order["told"]).readlines())  # noqa: PTH123, SIM115
             turn += 1
             try:
-                if turn % BETWEEN_BURSTS:
+                if turn % self.order.get("between", BETWEEN_BURSTS):
                     # One that was not answered may have been taken all the same: the same one is told again.
                     name = f"arrival-{number}"
                     taken = {name: await self.fire("arrive", payload={"n": number}, external_id=name)}
