@@ -10,7 +10,7 @@ from nightporter.config import Config
 from nightporter.delivery import Courier, Destinations
 from nightporter.dispatch import Definitions, Flight, Runners
 from nightporter.errors import StoreError, StoreRefused
-from nightporter.operations import upkeep
+from nightporter.operations import take_up_again, upkeep
 from nightporter.store import Store, Tx
 from nightporter.store.sql_port import Row
 from nightporter.sweep import Leases, Pace, Recovered, name_what_nobody_runs, prune, take_from_dead, tidy
@@ -48,8 +48,9 @@ class Sweeper:
         )
 
     def upkeep(self) -> None:
-        """What comes to an end by itself."""
+        """What comes to an end by itself, and what was put aside and can be read again."""
         upkeep(self._store, now=self._clock.now)
+        take_up_again(self._store, now=self._clock.now)
 
     def prune(self) -> bool:
         """Delete some of what has passed its time. True when there is more."""

@@ -113,6 +113,9 @@ class ClockTx(TxBase):
         self.sql.run("trigger_quarantine", id=trigger_id, error=error)
         self.sql.run("quarantine_write", subject="trigger", key=trigger_id, error=error, now=now)
 
+    def quarantined_triggers(self) -> list[str]:
+        return [r[0] for r in self.sql.all("trigger_quarantined")]
+
     def release_trigger(self, trigger_id: str) -> None:
         self.sql.run("trigger_release", id=trigger_id)
         self.sql.run("quarantine_release", subject="trigger", key=trigger_id)

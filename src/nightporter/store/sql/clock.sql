@@ -42,6 +42,9 @@ UPDATE trigger SET next_fire_at = NULL FROM @rows(id text) AS r WHERE trigger.id
 -- name: trigger_quarantine
 UPDATE trigger SET next_fire_at = NULL, error = :error WHERE id = :id;
 
+-- name: trigger_quarantined
+SELECT key FROM quarantine WHERE subject = 'trigger' ORDER BY key;
+
 -- name: trigger_release
 UPDATE trigger SET error = '' WHERE id = :id;
 
