@@ -14,7 +14,7 @@ from pathlib import Path
 import apsw
 import structlog
 
-from benchmarks import durable, herd, history, report, resting, schedules, startup, wakes
+from benchmarks import apart, durable, herd, history, report, resting, schedules, startup, stored, wakes
 from benchmarks.bare import BareSqlite, batches
 from benchmarks.figures import Row
 from benchmarks.options import Options
@@ -71,11 +71,21 @@ def _on_postgres(options: Options) -> list[Row]:
         return durable.on_postgres(options, home, url, settings)
 
 
+def _apart(options: Options) -> list[Row]:
+    home = options.folder / "apart"
+    found = apart.rows_of_a_start(options, home / "sqlite", None, "SQLite", 60.0)
+    with postgres(options.folder / "apart-server") as (url, _):
+        return [*found, *apart.rows_of_a_start(options, home / "postgres", url, "PostgreSQL", 15.0),
+                *apart.rows_of_a_crowd(options, home / "postgres", url)]
+
+
 PARTS: dict[str, Callable[[Options], list[Row]]] = {
     "sqlite": _on_sqlite,
     "postgres": _on_postgres,
     "wakes": lambda options: wakes.rows(options, options.folder / "wakes"),
     "herd": lambda options: herd.rows(options, options.folder / "herd"),
+    "apart": _apart,
+    "stored": lambda options: stored.rows(options, options.folder / "stored"),
     "schedules": schedules.rows,
     "resting": lambda options: resting.rows(options, options.folder / "resting"),
     "startup": lambda options: startup.rows(options, options.folder / "resting"),
@@ -107,7 +117,7 @@ def _compare(rows: list[Row], facts: dict[str, object]) -> None:
     unlike = [name for name in ("quick", "ledger", "processors") if reference.get(name) != facts[name]]
     but = f" (taken with another {', '.join(unlike)})" if unlike else ""
     print(f"against the reference of {reference['taken_at']}{but}:")
-    print("\n".join(report.moved(rows, reference)) or f"nothing moved by more than {report.MOVED:.0%}")
+    print("\n".join(report.moved(rows, reference)) or f"nothing moved by more than {report.MOVED:.0%} and its spread")
 
 
 def _arguments() -> argparse.Namespace:

@@ -23,6 +23,11 @@ class Options:
     idle_seconds: float
     starts: int
     """Of each command, a round."""
+    stored: int
+    """Triggers in the store of which a hundred come due each second."""
+    stored_seconds: float
+    apart: int
+    """Firings for another process, a round."""
 
     @staticmethod
     def of(folder: Path, *, quick: bool, rounds: int | None, ledger: int | None) -> Options:
@@ -30,8 +35,10 @@ class Options:
             return Options(
                 folder, quick, rounds or 3, runs=3_072, ledger=ledger or 0, due_at_once=3_000, latency_seconds=1.0,
                 idle_seconds=1.5, starts=2,
+                stored=100_000, stored_seconds=4.0, apart=20,
             )
         return Options(
             folder, quick, rounds or 3, runs=8_192, ledger=1_000_000 if ledger is None else ledger,
-            due_at_once=10_000, latency_seconds=5.0, idle_seconds=10.0, starts=5,
+            due_at_once=10_000, latency_seconds=5.0, idle_seconds=10.0,
+            starts=5, stored=1_000_000, stored_seconds=60.0, apart=100,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from benchmarks.figures import Row
@@ -39,22 +40,37 @@ def _cells(row: Row) -> tuple[str, str, str, str, str, str]:
 
 
 def moved(rows: Sequence[Row], reference: Mapping[str, Any]) -> list[str]:
-    """One line for each row whose ratio to its limit (or, without a limit, whose median) moved by more than MOVED."""
+    """One line for each row that moved: its ratio to its limit, or without one its own figure, by more than MOVED at
+    the median and beyond the spread of the rounds, then and now. And for each that is new or missing."""
     before = {row["key"]: row for row in reference["rows"]}
     lines = []
     for row in rows:
         was = before.get(row.key)
         if was is None:
-            lines.append(f"new      {row.title}")
+            lines.append(f"{'new':8} {row.title}")
             continue
-        what = "ratio" if row.ratio is not None and was["ratio"] else "median"
-        old, new = float(was[what]), float(row.ratio if what == "ratio" and row.ratio is not None else row.median)
-        if old and abs(new / old - 1) > MOVED:
-            better = (new > old) == row.more_is_better
-            lines.append(f"{'better' if better else 'WORSE':8} {row.title}: {what} {_number(old)} -> {_number(new)} "
-                         f"({new / old - 1:+.0%})")
+        what, old, new = _comparable(was, row.as_json())
+        was_at, is_at = median(old), median(new)
+        if was_at and abs(is_at / was_at - 1) > MOVED and (min(new) > max(old) or max(new) < min(old)):
+            better = (is_at > was_at) == row.more_is_better
+            lines.append(f"{'better' if better else 'WORSE':8} {row.title}: {what} {_number(was_at)} -> "
+                         f"{_number(is_at)} ({is_at / was_at - 1:+.0%})")
     gone = before.keys() - {row.key for row in rows}
-    return lines + [f"missing  {before[key]['title']}" for key in sorted(gone)]
+    return lines + [f"{'missing':8} {before[key]['title']}" for key in sorted(gone)]
+
+
+def _comparable(was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, list[float], list[float]]:
+    """What is compared, and one figure a round of it, then and now. Limits of one round were measured beside its
+    value, and what slowed the machine down slowed both."""
+    old, new = _ratios(was), _ratios(now)
+    return ("ratio", old, new) if old and new else ("figure", list(was["values"]), list(now["values"]))
+
+
+def _ratios(row: Mapping[str, Any]) -> list[float]:
+    values, limits = row["values"], row["limit"]["values"]
+    if len(values) != len(limits) or not all(limits):
+        return []
+    return [value / limit for value, limit in zip(values, limits, strict=True)]
 
 
 def document(rows: Sequence[Row], facts: Mapping[str, Any]) -> dict[str, Any]:
