@@ -27,7 +27,7 @@ LEGAL = {
 ENDED = {"succeeded", "failed", "timed_out", "cancelled", "skipped"}
 PERIODS = {("every", "1s"): 1, ("every", "2s"): 2, ("cron", "* * * * * *"): 1}
 """Seconds between the slots of schedules that these accounts can count; those of cron stand on full seconds."""
-REPORTING = {"once", "again", "flaky", "newest", "family", "stubborn", "child"}
+REPORTING = {"once", "again", "flaky", "newest", "family", "stubborn", "heir", "child"}
 """Automations whose programs write down that they start."""
 ONCE = {"once", "child"}
 """Of those, the ones that may not be repeated unasked."""

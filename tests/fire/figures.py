@@ -28,7 +28,9 @@ class Figures:
     """How often those webhooks arrived."""
     effects: int
     boots: tuple[float, ...]
-    """Seconds from the start of a process to its being ready."""
+    """Seconds from the start of a process to its being ready, without those in which it stood in line."""
+    waited_for: tuple[float, ...]
+    """The same with those."""
     back: tuple[float, ...]
     """Seconds after it was ready until what the dead desk held was taken back and the next slot was answered."""
     away: tuple[float, ...]
@@ -42,7 +44,8 @@ class Figures:
         return {
             "kills": self.kills, "firings": self.firings, "slots": self.slots, "runs": self.runs,
             "webhooks": self.webhooks, "webhooks_received": self.received, "effects": self.effects,
-            "boot_seconds": _spread(self.boots), "recovery_seconds": _spread(self.back),
+            "boot_seconds": _spread(self.boots), "boot_seconds_by_the_wall": _spread(self.waited_for),
+            "recovery_seconds": _spread(self.back),
             "away_seconds": _spread(self.away),
             **{name: _course(self.samples, of) for name, of in HELD.items()},
         }
@@ -72,6 +75,7 @@ def figures(house: House) -> Figures:
         kills=house.kills, firings=ledger.count("firing"), slots=ledger.count("firing WHERE source = 'clock'"),
         runs=ledger.count("run"), webhooks=len(received), received=sum(map(len, received.values())),
         effects=len(house.outside.effects()), boots=tuple(house.boots()),
+        waited_for=tuple(desk.waited_for for desk in desks if desk.waited_for),
         back=tuple(_back(house, alone)), away=tuple(_away(house, desks)), samples=tuple(house.samples),
     )
 

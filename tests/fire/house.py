@@ -154,6 +154,8 @@ class Desk:
         self.boot = 0.0
         """Seconds from the start of the process to its being ready, without those it stood in line for a processor:
         how busy the machine is with other things is not the desk's doing."""
+        self.waited_for = 0.0
+        """The same with those."""
         self.worker = ""
         self.leading = False
         self.guard = 0
@@ -164,7 +166,8 @@ class Desk:
         for line in self.process.stdout:
             said = json.loads(line)
             if said["event"] == "ready":
-                self.boot = time.monotonic() - self._started - self.stood_in_line()
+                self.waited_for = time.monotonic() - self._started
+                self.boot = self.waited_for - self.stood_in_line()
             self._heard.put(said)
         self._heard.put(None)
 

@@ -42,6 +42,12 @@ def post(order: dict[str, Any], path: str, **body: object) -> None:
     urllib.request.urlopen(order["recorder"] + path, data=json.dumps(body).encode(), timeout=10).close()
 
 
+def heir(seconds: int) -> str:
+    """Acts once a second attempt has begun, which mostly is itself; or after so many seconds."""
+    alone = '[ "$(grep -c "^$NIGHTPORTER_RUN_ID [0-9]*$" "$STARTS")" -lt 2 ]'
+    return f"n=0; while [ $n -lt {seconds * 10} ] && {alone}; do sleep 0.1; n=$((n+1)); done; acted; echo done"
+
+
 def act(desk: Hit, run: Run, *names: str) -> str:
     """Acts on the world, each behind its own key, each once."""
     for name in names:
@@ -84,6 +90,8 @@ def storm(desk: Hit) -> None:
     family = "(sleep 0.7; acted) & setsid sh -c 'sleep 0.9' & sleep 1.1; acted; echo done"
     desk.define("family", script(family, order), two, deliver=[file], limits={**FREE, "concurrent": 2},
                 overlap="parallel", idempotent=True, retry={"attempts": 100})
+    desk.define("heir", script(heir(3), order), two, deliver=[file], limits=FREE, idempotent=True,
+                retry={"attempts": 100})
     fails = '[ "$NIGHTPORTER_ATTEMPT" -gt 3 ] && echo done'
     desk.define("stubborn", script(fails, order), two, deliver=[file], limits=FREE, overlap="parallel",
                 idempotent=True, retry=BACK_IN_NO_TIME)
@@ -138,10 +146,7 @@ def errands(desk: Hit) -> None:
     desk.define("long", script(beating, order), deliver=[file], limits=FREE)
     desk.define("long-again", script(beating, order), deliver=[file], limits=FREE, idempotent=True,
                 retry={"attempts": 5})
-    # It acts once a second attempt has begun, which mostly is itself.
-    two = '[ "$(grep -c "^$NIGHTPORTER_RUN_ID [0-9]*$" "$STARTS")" -lt 2 ]'
-    desk.define("heir", script(f"n=0; while [ $n -lt 500 ] && {two}; do sleep 0.02; n=$((n+1)); done; acted; echo done",
-                               order), deliver=[file], limits=FREE, idempotent=True, retry={"attempts": 5})
+    desk.define("heir", script(heir(10), order), deliver=[file], limits=FREE, idempotent=True, retry={"attempts": 5})
     desk.define("one-by-one", script("sleep 60", order), limits={**FREE, "concurrent": 1})
 
 
