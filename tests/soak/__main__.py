@@ -18,6 +18,7 @@ PARTS = {
     "property": ("model.soak", "10,000 random nights of the whole ledger against a plain account; 1,000 on PostgreSQL"),
     "two-desks": ("group.pair", "ten minutes of two desks on one SQLite file, 200 triggers, kills and hangs"),
     "group": ("group.soak", "ten minutes of three desks and four workers on PostgreSQL, lost in every way"),
+    "retention": ("retention.soak", "45 days of 1,000 runs an hour: sizes, locks and months, on each database"),
 }
 """Each part: the module whose `soak(order)` returns its findings, and what it does."""
 

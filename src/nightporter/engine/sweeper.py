@@ -63,6 +63,7 @@ class Sweeper:
         steps: list[Callable[[], object]] = [
             lambda: self._take_back(flight, courier), lambda: self.recover(me), self.upkeep,
             lambda: tidy(self._store, self._config.state), lambda: name_what_nobody_runs(self._store, self._runners),
+            self._store.tend,
         ]
         for step in steps:
             try:

@@ -21,6 +21,8 @@ _NETWORK = frozenset({
 })
 """File systems whose locks and shared memory an SQLite file in WAL mode cannot rely on."""
 MOUNTS = Path("/proc/mounts")
+LARGE_LOG = 2**28
+"""Bytes: several times what a desk leaves by itself."""
 LEAST_ROOM = 16 * 2**20
 """Bytes. Less is no room: folding the log back may need as much."""
 
@@ -106,6 +108,11 @@ def _takes_more(store: Path) -> Iterator[Finding]:
     if not os.access(store, os.W_OK):
         yield Finding("read_only", "error", f"the store {store} cannot be written by this user", "",
                       "change its owner or mode; is its disk mounted read-only?", str(store))
+    beside = Path(f"{store}-wal")
+    if beside.exists() and (size := beside.stat().st_size) > LARGE_LOG:
+        yield Finding("log_grows", "warning", f"the log beside the store has {size // 2**20} MB",
+                      "somebody has been reading for long, and until then it cannot be folded back",
+                      "end the backup, or the SQL shell that is open", str(beside))
     disk = os.statvfs(store)
     left = disk.f_bavail * disk.f_frsize
     if left < LEAST_ROOM:

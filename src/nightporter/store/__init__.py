@@ -45,6 +45,9 @@ class Store(Protocol):
     def backup(self, to: Path) -> None:
         """A consistent copy in one file, where the database is ours to copy."""
 
+    def tend(self) -> None:
+        """Keep what is on the disk small, and say what stands in the way; every minute or so. Raises StoreError."""
+
     def close(self) -> None: ...
 
 

@@ -26,7 +26,7 @@ from nightporter.store.named import Query, queries
 from nightporter.store.postgres_array import array
 from nightporter.store.postgres_kicks import PostgresKicks
 from nightporter.store.postgres_link import Line, Link
-from nightporter.store.postgres_schema import PostgresSchema
+from nightporter.store.postgres_schema import PostgresSchema, tune
 from nightporter.store.server_clock import ServerClock
 from nightporter.store.sql_port import Row
 from nightporter.store.tx import Tx
@@ -226,6 +226,7 @@ class PostgresStore:
             with self._link.connect() as connection:
                 _refuse_strangers(connection)
                 migrate(PostgresSchema(connection, now), postgres=True, lease=lease)
+                tune(connection)
             self._pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
                 min_size=0, max_size=8, open=True, timeout=patience, connection_class=Line,
                 kwargs={**self._link.parameters, "autocommit": True}, configure=self._link.look_after,
@@ -293,6 +294,9 @@ class PostgresStore:
             "this store is a PostgreSQL database", why="its backups are the server's business",
             next="use pg_dump or your provider's snapshots",
         )
+
+    def tend(self) -> None:
+        """The server's business; see `postgres_schema.tune` for what is asked of it."""
 
     def close(self) -> None:
         self.writer.close()

@@ -16,6 +16,7 @@ import apsw.ext
 
 from nightporter.clock import Clock
 from nightporter.errors import StoreUnwritable
+from nightporter.store.guarded import Guarded
 from nightporter.store.kicks import DatagramKicks, Kicks
 from nightporter.store.migrate import as_number, migrate, newest, refuse_newer
 from nightporter.store.named import Query, queries
@@ -31,6 +32,7 @@ from nightporter.store.sqlite_file import (
     schema_of,
     translate,
 )
+from nightporter.store.sqlite_log import Log
 from nightporter.store.tx import Tx
 from nightporter.store.writer import Writer
 
@@ -203,7 +205,7 @@ class SqliteStore:
                 self._shared = SqliteTransactions(self.path, patience=patience)
                 migrate(SqliteSchema(self._shared._connection, None, now), postgres=False, lease=lease)
                 self._turn = threading.RLock()
-                self.writer = Writer(lambda: _Guarded(self._shared, self._turn), self.kicks.ring, group=GROUP)
+                self.writer = Writer(lambda: Guarded(self._shared, self._turn), self.kicks.ring, group=GROUP)
             else:
                 self.writer = self._open_file(now, lease)
         except BaseException as error:
@@ -214,6 +216,7 @@ class SqliteStore:
         self._readers: list[apsw.Connection] = []
         self._readers_lock = threading.Lock()
         self._held_since = 0.0
+        self._log = Log(self.path)
         self._data_version: tuple[apsw.Connection, int] | None = None
 
     def _open_file(self, now: int, lease: float) -> Writer:
@@ -298,6 +301,11 @@ class SqliteStore:
         except apsw.Error as error:
             raise translate(error) from error
 
+    def tend(self) -> None:
+        """Fold the log back beside the writer, and cut it off once nobody writes."""
+        if not self._memory and self.read_only is None:
+            self._log.tend()
+
     def close(self) -> None:
         self.writer.close()
         self.kicks.close()
@@ -369,29 +377,3 @@ def _kicks(folder: Path | None) -> Kicks:
         return Kicks() if folder is None else DatagramKicks(folder)
     except OSError:
         return Kicks()
-
-
-class _Guarded:
-    """The transactions of a store in memory, whose one connection readers borrow between groups."""
-
-    def __init__(self, inner: SqliteTransactions, turn: threading.RLock) -> None:
-        self._inner = inner
-        self._turn = turn
-
-    def begin(self) -> Tx:
-        self._turn.acquire()
-        return self._inner.begin()
-
-    def commit(self) -> None:
-        self._inner.commit()
-        self._turn.release()
-
-    def rollback(self) -> None:
-        self._inner.rollback()
-        self._turn.release()
-
-    def close(self) -> None:
-        pass
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)

@@ -15,6 +15,9 @@ from nightporter.errors import StoreCorrupt, StoreError, StoreLocked, StoreRefus
 from nightporter.store.migrate import OURS, WORKERS, backup_name, migrate, newest, refuse_newer
 from nightporter.store.sql_port import Row
 
+LARGE_LOG = 67_108_864
+"""Bytes. A log is as large as what was written since the oldest reader began; then it is cut to this."""
+
 
 def prepare(path: Path, *, patience: float, now: int) -> None:
     """Make the store where there is none, whole or not at all: an empty file is none of ours. Raises StoreError."""
@@ -66,8 +69,8 @@ def _sync_folder(folder: Path) -> None:
 def refuse_strangers(path: str, *, patience: float) -> None:
     """Raises StoreCorrupt for a file of another program, and StoreNewer for one of a newer one; neither is changed."""
     # Before the journal mode is set, which would already change a file that is not ours.
-    log = Path(f"{path}-wal")
-    kept = log.exists() and log.stat().st_size > 0
+    beside = Path(f"{path}-wal")
+    kept = beside.exists() and beside.stat().st_size > 0
     with contextlib.closing(apsw.Connection(path)) as connection:
         if kept:  # whoever closes a store last folds its log back, and that is a change too
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
@@ -93,7 +96,7 @@ def connect(path: str, *, patience: float) -> apsw.Connection:
     connection.execute("PRAGMA cache_size=-65536")
     # The log is folded back every 4,000 pages and never kept larger than 64 MB.
     connection.execute("PRAGMA wal_autocheckpoint=4000")
-    connection.execute("PRAGMA journal_size_limit=67108864")
+    connection.execute(f"PRAGMA journal_size_limit={LARGE_LOG}")
     return connection
 
 
