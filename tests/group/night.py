@@ -15,6 +15,7 @@ import apsw
 from hole import Road, a_road
 
 from fire.house import Desk, House, until
+from group.cables import Cable, a_cable
 
 SESSION = {"idle_in_transaction_session_timeout": 2000}
 """Milliseconds; by default it is half a minute, and so less than a lease as well."""
@@ -91,7 +92,10 @@ class Group:
 
     def _opened(self, seat: Seat, road: Road | None) -> Desk:
         way = {} if road is None else {"store": road.url(**SESSION)}
-        where = {"elsewhere": {"machine": seat.machine, "off": seat.off, "role": seat.role}}
+        network = road.namespace if isinstance(road, Cable) else ""
+        where = {"elsewhere": {
+            "machine": seat.machine, "off": seat.off, "role": seat.role, "namespace": network,
+        }}
         return self.house.open(self.world, also={**way, **where}, **self.settings)
 
     def leader(self) -> str | None:
@@ -233,14 +237,22 @@ class Group:
 
 
 @contextmanager
+def a_way(house: House, number: int, *, cables: bool) -> Iterator[Road]:
+    """A way to the store that can be cut: by a cable, or by swallowing what is sent on it."""
+    with a_cable(house.store, house.outside.port, number) if cables else a_road(house.store) as road:
+        yield road
+
+
+@contextmanager
 def a_group(
-    house: House, *, world: str, lease: float, seats: Sequence[Seat] = SEATS, **settings: Any
+    house: House, *, world: str, lease: float, seats: Sequence[Seat] = SEATS, cables: bool = False, **settings: Any
 ) -> Iterator[Group]:
-    """A group whose members are all there."""
+    """A group whose members are all there. `cables`: each is in a network of its own, and is cut off by its cable."""
     with ExitStack() as roads:
         group = Group(house, lease, world, {"lease": lease, **settings})
         group.take_seats(seats, [
-            roads.enter_context(a_road(house.store)) if "://" in house.store else None for _ in seats
+            roads.enter_context(a_way(house, number, cables=cables)) if "://" in house.store else None
+            for number in range(len(seats))
         ])
         try:
             yield group

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from fire.accounts import counts, findings
 from fire.house import House, a_house
 from fire.recorder import a_world
+from group.cables import possible
 from group.night import SEATS, Group, Seat, a_group
 from soak.order import Order
 
@@ -35,10 +37,11 @@ def soak(order: Order) -> list[str]:
 def a_night(order: Order, store: str, seats: Sequence[Seat], world: str) -> list[str]:
     """Mishap after mishap, for as long as was asked; then all accounts. Figures are published."""
     minutes, chance = order.rounds or MINUTES, random.Random(order.seed)
+    cables = "://" in store and possible()
     found: list[str] = []
     with (
         a_world(order.folder) as outside, a_house(order.folder, store, outside, patience=240.0) as house,
-        a_group(house, world=world, seats=seats, **AS_BY_DEFAULT) as night,
+        a_group(house, world=world, seats=seats, cables=cables, **AS_BY_DEFAULT) as night,
     ):
         until = time.monotonic() + 60 * minutes
         try:
@@ -51,6 +54,7 @@ def a_night(order: Order, store: str, seats: Sequence[Seat], world: str) -> list
         found += findings(house, alive=True) + night.loud() + _too_slow(night)
         figures = {
             **_figures(house, night), **counts(found), "minutes": minutes, "seed": order.seed,
+            "cut_off_by": "cable" if cables else "swallowing",
             "store": "postgres" if "://" in store else "sqlite",
         }
         if found:
@@ -72,7 +76,8 @@ def _figures(house: House, night: Group) -> dict[str, Any]:
     lates = [late / SECOND for (late,) in ledger.rows(
         "SELECT arrived_at - scheduled_for FROM firing WHERE source = 'clock' AND scheduled_for IS NOT NULL")]
     return {
-        "mishaps": night.mishaps, "kills": house.kills, "triggers": ledger.count("trigger WHERE kind = 'clock'"),
+        "mishaps": night.mishaps, "befell": dict(Counter(t.what for t in night.takeovers)),
+        "triggers": ledger.count("trigger WHERE kind = 'clock'"),
         "slots": ledger.count("firing WHERE source = 'clock'"), "runs": ledger.count("run"),
         "lost_claims_taken_back": ledger.count("transition WHERE from_state = 'lost'"),
         "would_have_hung_with_the_lock": night.held_up,

@@ -13,17 +13,16 @@ from urllib.parse import quote
 
 from psycopg.conninfo import conninfo_to_dict
 
+Place = str | tuple[str, int]
+"""Where one listens or connects: a path, or an address and its port."""
 
-class Road:
-    """Listens on a port of its own and carries bytes to the server and back, on a thread."""
 
-    def __init__(self, url: str, *, at: str = "127.0.0.1") -> None:
-        asked = conninfo_to_dict(url)
-        host, port = str(asked.get("host") or "127.0.0.1"), int(asked.get("port") or 5432)
-        self._to: str | tuple[str, int] = f"{host}/.s.PGSQL.{port}" if host.startswith("/") else (host, port)
-        self._door = socket.create_server((at, 0), backlog=64)
-        self._user, self._database = str(asked.get("user") or ""), str(asked.get("dbname") or "")
-        self._at, self._port = at, self._door.getsockname()[1]
+class Pipe:
+    """Listens somewhere and carries bytes elsewhere and back, on a thread."""
+
+    def __init__(self, door: socket.socket, to: Place) -> None:
+        self._door = door
+        self._to = to
         self._swallowing = False
         self._pairs: dict[socket.socket, socket.socket | None] = {}
         """Both ends of each connection by one another; None: what comes from here goes nowhere, for good."""
@@ -32,12 +31,6 @@ class Road:
         self._alone = threading.Lock()
         self._thread = threading.Thread(target=self._carry, daemon=True)
         self._thread.start()
-
-    def url(self, **options: object) -> str:
-        """The address of the server by this road. `options`: settings of each session."""
-        said = quote(" ".join(f"-c {name}={value}" for name, value in options.items()))
-        return (f"postgresql://{self._user}@{self._at}:{self._port}/{self._database}?connect_timeout=2"
-                + (f"&options={said}" if said else ""))
 
     def swallow(self) -> None:
         """From now on nothing arrives, and nobody is told."""
@@ -49,6 +42,10 @@ class Road:
         """Who connects now gets through. What was swallowed stays so: its bytes are gone."""
         with self._alone:
             self._swallowing = False
+
+    def wait(self) -> None:
+        """For as long as it carries."""
+        self._thread.join()
 
     def close(self) -> None:
         self._closing = True
@@ -99,6 +96,24 @@ class Road:
                     ears.unregister(gone)
                     self._pairs.pop(gone, None)
                     gone.close()
+
+
+class Road(Pipe):
+    """The way to a PostgreSQL server, by a port of its own."""
+
+    def __init__(self, url: str, *, at: str = "127.0.0.1") -> None:
+        asked = conninfo_to_dict(url)
+        host, port = str(asked.get("host") or "127.0.0.1"), int(asked.get("port") or 5432)
+        self._user, self._database = str(asked.get("user") or ""), str(asked.get("dbname") or "")
+        door = socket.create_server((at, 0), backlog=64)
+        self._at, self._port = at, door.getsockname()[1]
+        super().__init__(door, f"{host}/.s.PGSQL.{port}" if host.startswith("/") else (host, port))
+
+    def url(self, **options: object) -> str:
+        """The address of the server by this road. `options`: settings of each session."""
+        said = quote(" ".join(f"-c {name}={value}" for name, value in options.items()))
+        return (f"postgresql://{self._user}@{self._at}:{self._port}/{self._database}?connect_timeout=2"
+                + (f"&options={said}" if said else ""))
 
 
 @contextmanager
