@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ from night import Night
 
 from nightporter.clock import ManualClock
 from nightporter.dispatch import Claimed
-from nightporter.store import Store
+from nightporter.store import Store, Tx, open_store
 from nightporter.words import Destination, Ended, Limits, Overlap, Reason, Retry, TriggerSpec
 from words import an_automation, fire, rows, run_row, states, steps
 
@@ -215,3 +217,35 @@ def test_a_review_is_answered_by_another_run_or_by_none(night: Night) -> None:
     assert run_row(night.store, one.work.run_id, "state", "reason", "ended_at") == (
         "failed", "dismissed", night.clock.now()
     )
+
+
+@pytest.mark.parametrize("last", ["an intent", "a child"])
+def test_what_a_worker_that_still_lives_writes_down_at_the_last_moment_is_seen(
+    store: Store, store_url: str, night: Night, last: str
+) -> None:
+    """It holds its run while it writes: whoever takes the run away waits for that, and must not have looked before."""
+    one = claimed(night, "function" if last == "an intent" else "script")
+    other = open_store(store_url, now=night.clock.now(), patience=20.0)
+    writing, go_on = threading.Event(), threading.Event()
+
+    def write(tx: Tx) -> None:
+        run, token = one.key
+        tx.fence(run, token)
+        if last == "an intent":
+            tx.intend([(run, "k", "mail", 1, token)], now=night.clock.now())
+        else:
+            tx.write_child(run, token, worker="wrk_1", host="here", group=42, started=7)
+        writing.set()
+        assert go_on.wait(20)
+
+    with ThreadPoolExecutor() as pool:
+        living = pool.submit(other.write, write)
+        assert writing.wait(20)
+        taking = pool.submit(night.recover)
+        waits = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        while store.dialect == "postgres" and not rows(store, waits):
+            assert not taking.done()
+        go_on.set()
+        living.result(20)
+        assert taking.result(20) == REVIEW
+    other.close()

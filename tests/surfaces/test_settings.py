@@ -19,6 +19,7 @@ pytest_plugins = ["homes"]
     ("NIGHTPORTER_TIMEZONE", "Berlin", "NIGHTPORTER_TIMEZONE is 'Berlin': no time zone is named 'Berlin'"),
     ("TZ", "CET-1CEST", "TZ is 'CET-1CEST': no time zone is named 'CET-1CEST'"),
     ("NIGHTPORTER_SWEEP", "0s", "NIGHTPORTER_SWEEP is '0 s'"),
+    ("NIGHTPORTER_BEAT", "25s", "set NIGHTPORTER_LEASE to 3 times NIGHTPORTER_BEAT or more"),
     ("NIGHTPORTER_DRAIN", "-5s", "NIGHTPORTER_DRAIN is '-5 s'"),
     ("NIGHTPORTER_SLOTS", "many", "NIGHTPORTER_SLOTS is 'many'"),
 ])
@@ -46,6 +47,7 @@ def test_the_zone_of_the_machine_is_taken_by_any_of_its_names(
 @pytest.mark.parametrize(("settings", "said"), [
     ({"slots": "many"}, "slots is 'many'"), ({"slots": True}, "slots is True"), ({"delivery_slots": 0}, "above 0"),
     ({"drain": 5}, "drain is 5"), ({"sweep": timedelta(0)}, "sweep is '0 s'"), ({"timezone": "Berlin"}, "'Berlin'"),
+    ({"lease": timedelta(seconds=59)}, "a lease of 59 s is too short for one that is renewed every 20 s"),
     ({"outputs": 7}, "outputs is 7"), ({"definitions": 7}, "definitions is 7"), ({"timezone": 7}, "timezone is 7"),
 ])
 def test_a_program_is_told_which_setting_cannot_be_used(tmp_path: Path, settings: dict[str, Any], said: str) -> None:

@@ -44,9 +44,10 @@ def recover(tx: Tx, worker: str, runners: Runners, definitions: Definitions, *, 
     """
     held = {h.run_id: h for h in tx.held_by(worker, RECOVER_CHUNK)}
     tx.lock_automations({h.automation_id for h in held.values()})
-    traces = read_traces(tx, [(h.run_id, h.token, h.runner) for h in held.values()], runners)
-    at = tx.not_before(list(held), now)
     lost = tx.lose([(h.run_id, h.token) for h in held.values()])
+    # What it left is read once the runs are out of its hands: one that still lives may just have written an intent.
+    traces = read_traces(tx, [(run, held[run].token, held[run].runner) for run, *_ in lost], runners)
+    at = tx.not_before([run for run, *_ in lost], now)
     tx.write_transitions(
         [(run, seq, "running", "lost", Reason.WORKER_LOST, worker, held[run].token, held[run].attempt,
           ErrorClass.WORKER_LOST) for run, seq, _, _ in lost],

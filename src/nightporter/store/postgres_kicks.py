@@ -61,6 +61,7 @@ class PostgresKicks(Kicks):
 
     def _send(self) -> None:
         connection: psycopg.Connection[Row] | None = None
+        told = False
         while True:
             with self._bell:
                 while not self._pending and not self._closing:
@@ -72,19 +73,22 @@ class PostgresKicks(Kicks):
                 if connection is None or connection.closed:
                     connection = self._link.connect()
                 connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, f"{self.sender} " + " ".join(sorted(topics))))
+                told = False
             except psycopg.Error as error:
                 # The others look by themselves each second; a lost kick is only a wait.
-                log.info("store.notify_failed", error=str(error).strip())
+                told = told or _told("store.notify_failed", error)
                 connection = None
                 time.sleep(0.1)
         if connection is not None:
             connection.close()
 
     def _hear(self) -> None:
+        told = False
         while not self._closing:
             try:
                 with self._link.connect() as connection:
                     connection.execute(f"LISTEN {CHANNEL}")
+                    told = False
                     # What a gap may have hidden.
                     self._tell(frozenset({"due", "queued", "delivery", "cancel"}), foreign=True)
                     while not self._closing:
@@ -94,5 +98,11 @@ class PostgresKicks(Kicks):
                             if sender != self.sender:
                                 self._tell(frozenset(topics), foreign=True)
             except psycopg.Error as error:
-                log.info("store.listen_failed", error=str(error).strip())
+                told = told or _told("store.listen_failed", error)
                 time.sleep(0.5)
+
+
+def _told(event: str, error: psycopg.Error) -> bool:
+    """Say it, the first time: for as long as the server is away, it goes wrong again and again."""
+    log.info(event, error=str(error).strip())
+    return True

@@ -14,6 +14,8 @@ from nightporter.errors import BadInput, BadSchedule
 from nightporter.rules.zones import zone
 
 _MAY_BE_NOTHING = ("drain", "patience")
+BEATS = 3
+"""Renewals in a lease, at the least: one may come late."""
 
 
 def checked(config: Config, environ: Mapping[str, str]) -> Config:
@@ -42,6 +44,12 @@ def checked(config: Config, environ: Mapping[str, str]) -> Config:
                 if value is not None and not isinstance(value, (str, os.PathLike)):
                     raise _unusable(field.name, value, "a path")
     _check_zone(config.timezone, environ)
+    if config.lease < BEATS * config.beat:
+        raise BadInput(
+            f"a lease of {config.lease.total_seconds():g} s is too short for one that is renewed every "
+            f"{config.beat.total_seconds():g} s", why="workers that live would be declared dead",
+            next=f"set {VARIABLES['lease']} to {BEATS} times {VARIABLES['beat']} or more",
+        )
     return replace(config, **paths)
 
 
