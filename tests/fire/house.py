@@ -243,6 +243,15 @@ class Desk:
                 waited += int(path.read_text().split()[1])
         return waited / 1e9
 
+    def worked(self) -> float:
+        """Seconds that a processor gave it."""
+        try:
+            text = Path(f"/proc/{self.process.pid}/stat").read_text()
+        except OSError:  # it has ended
+            return 0.0
+        user, system = text.rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
     def log(self) -> str:
         """The end of what it said."""
         return self.whole_log()[-6000:]
