@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
-from benchmarks.bare import Bare, BarePostgres, BareSqlite
+from benchmarks.bare import Bare, BarePostgres, BareSqlite, bulk
 from benchmarks.books import Books
 from benchmarks.callers import jobs_of_callers
 from benchmarks.desk import SLOTS, all_ended, busy_thread, fire, porter
@@ -20,6 +20,8 @@ from nightporter.clock import SystemClock
 CALLERS = 256
 MANY_CALLERS = 1000
 LIMIT = "bare queue, same callers"
+PAST_CHUNK = 10_000
+"""Rows a commit when the bare queue is given as long a past as the ledger's."""
 
 
 def pace(home: Path, store: str | None, total: int, in_flight: int, *, busy: bool = False) -> Pace:
@@ -50,6 +52,7 @@ def on_sqlite(options: Options, home: Path) -> list[Row]:
         before = books.lines()
     bare = BareSqlite(options.folder)
     try:
+        bulk(bare, options.ledger, PAST_CHUNK)
         plain, many, limit, limit_many, beside = rounds(
             options.rounds,
             partial(pace, home, None, options.runs, CALLERS),
@@ -78,6 +81,7 @@ def on_postgres(options: Options, home: Path, url: str, settings: dict[str, str]
         before = books.lines()
     bare = BarePostgres(url)
     try:
+        bulk(bare, options.ledger, PAST_CHUNK)
         plain, many, limit, limit_many = rounds(
             options.rounds,
             partial(pace, home, url, options.runs, CALLERS),

@@ -16,7 +16,19 @@ from typing import assert_never
 
 from nightporter.clock import SECOND, Instant
 from nightporter.errors import NotFound
-from nightporter.rules.gates import ASKS_AGAIN, PAYLOAD_LIMIT, Asking, Load, TriggerFacts, caps, goes_alone, judge
+from nightporter.rules.gates import (
+    ASKS_AGAIN,
+    OF_THE_FIRING,
+    OF_THE_TRIGGER,
+    PAYLOAD_LIMIT,
+    Asking,
+    Load,
+    Objection,
+    TriggerFacts,
+    caps,
+    goes_alone,
+    judge,
+)
 from nightporter.store import Tx
 from nightporter.store.tx_admission import Arrival
 from nightporter.words import (
@@ -61,6 +73,8 @@ class _Batch:
     caps: tuple[int, int, int] = (0, 0, 0)
     """How far each number of a load is counted."""
     stopped: bool = False
+    objections: dict[str, Objection | None] = field(default_factory=dict)
+    """What speaks against all firings of a trigger, of those that were asked."""
     nth: Counter[str] = field(default_factory=Counter)
     """Lines of each trigger in this batch."""
     admitted: int = 0
@@ -113,7 +127,9 @@ class _Batch:
     def _judge(self, firing: Firing, trigger: TriggerFacts, firing_id: FiringId) -> Answer:
         load = self.loads.get(trigger.automation_id, Load())
         asking = Asking(trigger, load, _size(firing), self.stopped)
-        objection = judge(asking, self.now)
+        if firing.trigger_id not in self.objections:
+            self.objections[firing.trigger_id] = judge(asking, self.now, OF_THE_TRIGGER)
+        objection = self.objections[firing.trigger_id] or judge(asking, self.now, OF_THE_FIRING)
         key = (firing.trigger_id, firing.external_id)
         if objection is not None:
             if _keeps_key(trigger, objection.reason):

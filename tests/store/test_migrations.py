@@ -20,9 +20,11 @@ from nightporter.store.postgres_schema import PostgresSchema
 from nightporter.store.sqlite_file import SqliteSchema
 
 NOW = Instant(1_774_598_400_000_000)
-BACKUP_SCHEMA = "nightporter_before_0002_20260327t080000z"
-SECOND = "CREATE TABLE shelf (id TEXT NOT NULL PRIMARY KEY, n INTEGER NOT NULL) STRICT;"
-"""What a second migration might be."""
+NEWEST = migrations()[-1][0]
+NEXT = NEWEST + 1
+BACKUP_SCHEMA = f"nightporter_before_{NEXT:04d}_20260327t080000z"
+FOLLOWING = "CREATE TABLE shelf (id TEXT NOT NULL PRIMARY KEY, n INTEGER NOT NULL) STRICT;"
+"""What the next migration might be."""
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -34,7 +36,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture
 def newer(monkeypatch: pytest.MonkeyPatch) -> None:
     """From here on the program knows one migration more."""
-    monkeypatch.setattr(migrate, "migrations", lambda: [*migrations(), (2, SECOND)])
+    monkeypatch.setattr(migrate, "migrations", lambda: [*migrations(), (NEXT, FOLLOWING)])
 
 
 def ask(store_url: str, sql: str) -> list[tuple[Any, ...]]:
@@ -94,10 +96,10 @@ def test_an_older_store_is_brought_forward_and_keeps_what_it_held(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a_store_with_something_in_it(url)
-    monkeypatch.setattr(migrate, "migrations", lambda: [*migrations(), (2, SECOND)])
+    monkeypatch.setattr(migrate, "migrations", lambda: [*migrations(), (NEXT, FOLLOWING)])
     with closing(open_store(url, now=NOW)) as store:
         assert store.read(lambda tx: tx.setting("a")) == "1"
-    assert version(url) == "2"
+    assert version(url) == str(NEXT)
     assert ask(url, "SELECT count(*) FROM shelf") == [(0,)]
 
 
@@ -109,11 +111,11 @@ def test_a_backup_is_taken_before(url: str) -> None:
     open_store(url, now=NOW).close()
     if url.startswith("postgres"):
         kept = ask(url, f"SELECT key, value FROM {BACKUP_SCHEMA}.setting ORDER BY key")
-        assert kept == [("a", "1"), ("schema_version", "1")]
+        assert kept == [("a", "1"), ("schema_version", str(NEWEST))]
     else:
-        backup = Path(f"{url}.before-0002-20260327T080000Z")
+        backup = Path(f"{url}.before-{NEXT:04d}-20260327T080000Z")
         assert backup.stat().st_mode & 0o777 == 0o600
-        assert version(str(backup)) == "1"
+        assert version(str(backup)) == str(NEWEST)
         assert ask(str(backup), "SELECT value FROM setting WHERE key = 'a'") == [("1",)]
 
 
@@ -129,18 +131,17 @@ def test_a_migration_that_fails_leaves_the_old_schema_and_can_be_tried_again(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a_store_with_something_in_it(url)
-    monkeypatch.setattr(
-        migrate, "migrations", lambda: [*migrations(), (2, f"{SECOND}\nCREATE TABLE shelf (again INTEGER) STRICT;")]
-    )
+    twice = f"{FOLLOWING}\nCREATE TABLE shelf (again INTEGER) STRICT;"
+    monkeypatch.setattr(migrate, "migrations", lambda: [*migrations(), (NEXT, twice)])
     for _ in range(2):
         with pytest.raises(StoreError):
             open_store(url, now=NOW)
-    assert version(url) == "1"
+    assert version(url) == str(NEWEST)
     with pytest.raises((apsw.SQLError, psycopg.Error)):
         ask(url, "SELECT * FROM shelf")
-    monkeypatch.setattr(migrate, "migrations", lambda: [*migrations(), (2, SECOND)])
+    monkeypatch.setattr(migrate, "migrations", lambda: [*migrations(), (NEXT, FOLLOWING)])
     open_store(url, now=NOW).close()
-    assert version(url) == "2"
+    assert version(url) == str(NEXT)
 
 
 # -- somebody else's ------------------------------------------------------------------------------------------------
@@ -174,7 +175,7 @@ OPENS = """
 import sys
 from nightporter.store import migrate, open_store
 from nightporter.store.named import migrations
-migrate.migrations = lambda: [*migrations(), (2, sys.argv[2])]
+migrate.migrations = lambda: [*migrations(), (migrations()[-1][0] + 1, sys.argv[2])]
 sys.stdin.readline()
 store = open_store(sys.argv[1], now=int(sys.argv[3]))
 print(store.read(lambda tx: tx.setting("a")), flush=True)
@@ -185,7 +186,7 @@ store.close()
 def open_at_once(url: str, how_many: int) -> list[str]:
     """What each of several processes read that opened the store in the same moment."""
     processes = [
-        subprocess.Popen([sys.executable, "-c", OPENS, url, SECOND, str(NOW)], stdin=subprocess.PIPE,
+        subprocess.Popen([sys.executable, "-c", OPENS, url, FOLLOWING, str(NOW)], stdin=subprocess.PIPE,
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(how_many)
     ]
@@ -200,14 +201,14 @@ def open_at_once(url: str, how_many: int) -> list[str]:
 
 def test_processes_that_create_a_store_at_once_share_it(url: str) -> None:
     assert open_at_once(url, 3) == ["None\n"] * 3
-    assert version(url) == "2"
+    assert version(url) == str(NEXT)
 
 
 def test_processes_that_migrate_a_store_at_once_share_it_and_its_backup_is_of_before(url: str) -> None:
     a_store_with_something_in_it(url)
     assert open_at_once(url, 3) == ["1\n"] * 3
-    assert version(url) == "2"
-    assert set(backed_up_versions(url)) == {"1"}
+    assert version(url) == str(NEXT)
+    assert set(backed_up_versions(url)) == {str(NEWEST)}
 
 
 @pytest.mark.usefixtures("newer")
@@ -228,5 +229,5 @@ def test_a_backup_is_never_made_of_a_store_that_somebody_migrated_meanwhile(
 
     monkeypatch.setattr(schema_of(url), "back_up", meanwhile)
     open_store(url, now=NOW).close()
-    assert version(url) == "2"
-    assert backed_up_versions(url) == ["1"]
+    assert version(url) == str(NEXT)
+    assert backed_up_versions(url) == [str(NEWEST)]

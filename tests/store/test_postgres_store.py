@@ -15,10 +15,12 @@ import pytest
 from nightporter.clock import Instant
 from nightporter.errors import BadInput, StoreError, StoreLocked, StoreRefused, StoreUnwritable
 from nightporter.store import Tx, open_store
+from nightporter.store.named import migrations
 from nightporter.store.postgres import PostgresStore, PostgresTransactions, translate
 from nightporter.store.postgres_link import Link
 
 NOW = Instant(1_774_598_400_000_000)
+NEWEST = str(migrations()[-1][0])
 
 
 @pytest.fixture
@@ -47,7 +49,7 @@ def test_writing_goes_on_after_the_server_hung_up(ledger: PostgresStore) -> None
 def test_reading_goes_on_after_the_server_hung_up(ledger: PostgresStore) -> None:
     ledger.read(lambda tx: tx.setting("a"))
     assert hang_up(ledger) > 0
-    assert ledger.read(lambda tx: tx.setting("schema_version")) == "1"
+    assert ledger.read(lambda tx: tx.setting("schema_version")) == NEWEST
 
 
 def test_a_write_that_was_cut_off_is_told_as_a_fault_and_left_nothing(ledger: PostgresStore) -> None:
@@ -138,7 +140,7 @@ def test_a_commit_of_which_nothing_can_be_learnt_says_so(ledger: PostgresStore) 
 
 def test_a_look_that_wrote_nothing_loses_nothing_with_its_commit(ledger: PostgresStore) -> None:
     cut_off_at_its_commit(ledger, lose)
-    assert ledger.write(lambda tx: tx.setting("schema_version")) == "1"
+    assert ledger.write(lambda tx: tx.setting("schema_version")) == NEWEST
 
 
 def test_kicks_go_on_after_the_server_hung_up(ledger: PostgresStore) -> None:

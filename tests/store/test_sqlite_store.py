@@ -23,11 +23,13 @@ from nightporter.clock import Instant, Kick, ManualClock
 from nightporter.errors import BadInput, StoreCorrupt, StoreError, StoreLocked, StoreRefused, StoreUnwritable
 from nightporter.sources.clock import ClockSource
 from nightporter.store import Store, Tx, open_store
+from nightporter.store.named import migrations
 from nightporter.store.sqlite import SqliteStore
 from nightporter.words import Ended, Ending, Limits
 from words import a_clock_trigger, an_automation
 
 NOW = Instant(1_774_598_400_000_000)
+NEWEST = str(migrations()[-1][0])
 
 
 @pytest.fixture
@@ -112,7 +114,7 @@ def test_reading_changes_nothing(store: Store) -> None:
 
 def test_readers_do_not_wait_for_the_writer(store: Store) -> None:
     with held(store.writer):
-        assert store.read(lambda tx: tx.setting("schema_version")) == "1"
+        assert store.read(lambda tx: tx.setting("schema_version")) == NEWEST
 
 
 def test_many_readers_at_once_each_get_an_answer(store: Store) -> None:
@@ -128,14 +130,14 @@ def test_many_readers_at_once_each_get_an_answer(store: Store) -> None:
         thread.start()
     for thread in threads:
         thread.join(20)
-    assert answers == ["1"] * 12
+    assert answers == [NEWEST] * 12
 
 
 def test_a_reader_that_raises_leaves_its_connection_fit_for_the_next(store: Store) -> None:
     for _ in range(12):  # more than a pool of connections holds
         with pytest.raises(ZeroDivisionError):
             store.read(lambda tx: 1 // 0)
-    assert store.read(lambda tx: tx.setting("schema_version")) == "1"
+    assert store.read(lambda tx: tx.setting("schema_version")) == NEWEST
 
 
 # -- what other processes do ----------------------------------------------------------------------------------------
@@ -432,6 +434,21 @@ def test_rows_of_any_number_and_any_text_come_back_as_they_were(store: Store) ->
         store.write(lambda tx, rows=rows: tx.write_firings([], rows, now=NOW))  # type: ignore[misc]  # bound per turn
         found = store.read(lambda tx, rows=rows: tx.payloads([r[0] for r in rows]))  # type: ignore[misc]
         assert found == {r[0]: (r[1], None) for r in rows}
+
+
+@pytest.mark.parametrize("same", [(), (1,), (2,), (3,), (1, 2), (1, 3), (2, 3), (1, 2, 3)])
+@pytest.mark.parametrize("count", [49, 50, 59, 107])
+def test_what_all_rows_have_in_common_is_written_to_each(
+    ledger: SqliteStore, count: int, same: tuple[int, ...]
+) -> None:
+    # One value differs in the middle only: the first and the last are not asked alone.
+    common = ("", "a text", '{"a": 1}', None)
+    rows = [
+        (f"{n}", *(common[i] if i in same or n != count // 2 else "another" for i in (1, 2, 3))) for n in range(count)
+    ]
+    ledger.write(lambda tx: tx.write_firings([], rows, now=NOW))
+    with closing(apsw.Connection(ledger.path)) as connection:
+        assert sorted(connection.execute("SELECT * FROM firing_payload")) == sorted(rows)
 
 
 def test_a_disk_that_the_log_itself_filled_is_written_again_once_it_can_be_folded_back(tmp_path: Path) -> None:

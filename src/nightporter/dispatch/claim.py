@@ -277,13 +277,14 @@ def _claimed(
 
 
 def _mark_starts(tx: Tx, claimed: Sequence[Claimed], runners: Runners, now: Instant) -> None:
+    here = {kind for kind, runner in runners.items() if _marks_its_start_here(runner)}
     tx.intend(
         [(c.work.run_id, started_key(c.work.token), "started", c.work.attempt, c.work.token)
-         for c in claimed if _marks_its_start_here(runners.get(c.work.kind))],
+         for c in claimed if c.work.kind in here],
         now=now,
     )
 
 
-def _marks_its_start_here(runner: Runner | QuickRunner | None) -> bool:
+def _marks_its_start_here(runner: Runner | QuickRunner) -> bool:
     # A runner that launches a child marks its start with the child, before the child is let go.
-    return runner is not None and runner.opaque and not getattr(runner, "launches", False)
+    return runner.opaque and not getattr(runner, "launches", False)

@@ -60,8 +60,9 @@ def end(tx: Tx, attempts: Sequence[Attempt], runners: Runners, *, now: Instant) 
     """Write how attempts ended: the run, its transition, output, deliveries, rollups and a dead letter's notice;
     then let go what waited behind them. Fenced: a lost claim writes nothing."""
     tx.lock_automations({a.claimed.work.automation_id for a in attempts})
-    fences = tx.fences([a.key for a in attempts])
-    current = [a for a in attempts if a.key in fences]
+    keys = [a.key for a in attempts]
+    fences = tx.fences(keys)
+    current = [a for a, key in zip(attempts, keys, strict=True) if key in fences]
     won = list(zip(current, _decide(tx, current, fences, runners, now), strict=True))
     for at, some in _by_instant(tx, won, fences, now).items():
         _leave(tx, some, fences, at, now)
@@ -74,7 +75,7 @@ def end(tx: Tx, attempts: Sequence[Attempt], runners: Runners, *, now: Instant) 
     ], now=now)
     release_behind(tx, {a.claimed.work.automation_id for a, _ in won}, now=now)
     nexts = {a.key: n for a, n in won}
-    return [nexts.get(a.key) for a in attempts]
+    return [nexts.get(key) for key in keys]
 
 
 def _finals(won: Won) -> list[Final]:

@@ -188,11 +188,12 @@ class Flight(Air[Claimed, Attempt, Result]):
         return None
 
     def _tell(self, written: Sequence[tuple[Attempt, Result]]) -> None:
+        tells = log.isEnabledFor(logging.INFO)
         for attempt, result in written:
             work = attempt.claimed.work
             if result is None:
                 log.warning("dispatch.lost_claim", run=work.run_id, token=work.token)
-            elif log.isEnabledFor(logging.INFO):
+            elif tells:
                 log.info("run.ended", automation=work.automation, run=work.run_id, state=str(result.state),
                          reason=None if result.reason is None else str(result.reason),
                          outcome=None if result.outcome is None else str(result.outcome), error=result.error)

@@ -188,10 +188,12 @@ def not_overlapping(asking: Asking, now: Instant) -> Objection | None:
     return None
 
 
-GATES: tuple[Gate, ...] = (
-    not_deleted, enabled, not_expired, readable, accepted, not_paused, not_stopped, payload_fits,
-    cooled_down, under_hourly_ceiling, line_has_room, not_overlapping,
+OF_THE_TRIGGER: tuple[Gate, ...] = (
+    not_deleted, enabled, not_expired, readable, accepted, not_paused, not_stopped,
 )
+"""They say the same of all its firings in a batch."""
+OF_THE_FIRING: tuple[Gate, ...] = (payload_fits, cooled_down, under_hourly_ceiling, line_has_room, not_overlapping)
+GATES = (*OF_THE_TRIGGER, *OF_THE_FIRING)
 SPARED_BY_HAND: frozenset[Gate] = frozenset(
     {not_paused, cooled_down, under_hourly_ceiling, line_has_room, not_overlapping}
 )
@@ -199,10 +201,10 @@ ASKS_AGAIN = frozenset({Reason.HOURLY_CEILING, Reason.QUEUE_FULL})
 """The sender may try again later, so these verdicts do not keep the dedupe key (a clock's always do)."""
 
 
-def judge(asking: Asking, now: Instant) -> Objection | None:
+def judge(asking: Asking, now: Instant, gates: tuple[Gate, ...] = GATES) -> Objection | None:
     """The first gate that objects, or None. Pure: same values, same answer."""
     by_hand = asking.trigger.kind == "manual"
-    for gate in GATES:
+    for gate in gates:
         if by_hand and gate in SPARED_BY_HAND:
             continue
         if objection := gate(asking, now):

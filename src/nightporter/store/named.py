@@ -21,9 +21,11 @@ Three macros carry the difference between the dialects:
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
+from itertools import count
 from typing import Literal
 
 Dialect = Literal["sqlite", "postgres"]
@@ -52,14 +54,19 @@ class Query:
     body: str = ""
     """On SQLite with `@rows`: what `for_rows` makes statements of."""
 
-    def for_rows(self, n: int) -> str:
-        """The SQLite statement for `n` rows, its parameters numbered: all columns of each row, then the shared ones."""
-        width = len(self.columns)
+    def for_rows(self, n: int, same: Sequence[int] = ()) -> str:
+        """The SQLite statement for `n` rows, its parameters numbered: the columns of each row, then the shared
+        parameters, then the columns in `same`, which all rows share."""
+        width = len(self.columns) - len(same)
         values = ", ".join(
             f"({', '.join(f'?{row * width + i + 1}' for i in range(width))})" for row in range(n)
         )
-        names = ", ".join(f"column{i} AS {c}" for i, c in enumerate(self.columns, 1))
         at = {p: n * width + i for i, p in enumerate(self.parameters, 1)}
+        apart = {i: n * width + len(at) + place for place, i in enumerate(same, 1)}
+        column = count(1)
+        names = ", ".join(
+            f"{f'?{apart[i]}' if i in apart else f'column{next(column)}'} AS {c}" for i, c in enumerate(self.columns)
+        )
         sql = _PARAMETER.sub(lambda m: f"?{at[m[1]]}", self.body)
         return sql.replace(_ROWS_HERE, f"(SELECT {names} FROM (VALUES {values}))")
 

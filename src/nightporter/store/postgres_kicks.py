@@ -72,6 +72,8 @@ class PostgresKicks(Kicks):
             try:
                 if connection is None or connection.closed:
                     connection = self._link.connect()
+                    # A note is not kept: without this, each would wait for the disk as a commit of rows does.
+                    connection.execute("SET synchronous_commit = off")
                 connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, f"{self.sender} " + " ".join(sorted(topics))))
                 told = False
             except psycopg.Error as error:

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import apsw
-import apsw.ext
 
 from nightporter.clock import Clock
 from nightporter.errors import StoreUnwritable
 from nightporter.store.guarded import Guarded
 from nightporter.store.kicks import DatagramKicks, Kicks
 from nightporter.store.migrate import as_number, migrate, newest, refuse_newer
-from nightporter.store.named import Query, queries
-from nightporter.store.sql_port import Row
 from nightporter.store.sqlite_file import (
     Files,
     SqliteSchema,
@@ -33,86 +28,14 @@ from nightporter.store.sqlite_file import (
     translate,
 )
 from nightporter.store.sqlite_log import Log
+from nightporter.store.sqlite_sql import SqliteSql
 from nightporter.store.tx import Tx
 from nightporter.store.writer import Writer
 
 T = TypeVar("T")
 
-CHUNKS = (50, 8, 1)
-"""Rows in one statement; each size is a statement of its own, prepared once."""
-PACKED = frozenset({
-    "run_candidates", "run_fences", "trigger_due", "trigger_due_next", "trigger_armed_still", "trigger_facts",
-    "firing_recall", "automation_load", "firing_payload", "definitions_of", "delivery_candidates", "delivery_result",
-    "effect_counts", "children",
-})
-"""Hot queries that give many rows."""
-
 GROUP = 256
 """Write functions that share a commit at most: what waits behind a group waits milliseconds."""
-
-
-class SqliteSql:
-    """`Sql` over one apsw connection."""
-
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
-        self._queries: dict[str, Query] = queries("sqlite")
-
-    def all(self, name: str, /, **parameters: Any) -> list[Row]:
-        sql = self._queries[name].sql
-        if name in PACKED:
-            return _unpack(self._connection.execute(_packed(self._connection, sql), parameters))
-        return list(self._connection.execute(sql, parameters))
-
-    def one(self, name: str, /, **parameters: Any) -> Row | None:
-        rows = list(self._connection.execute(self._queries[name].sql, parameters))
-        return rows[0] if rows else None
-
-    def run(self, name: str, /, **parameters: Any) -> int:
-        for _ in self._connection.execute(self._queries[name].sql, parameters):
-            pass
-        return self._connection.changes()
-
-    def each(self, name: str, /, rows: Sequence[Row], **parameters: Any) -> list[Row]:
-        if not rows:
-            return []
-        query = self._queries[name]
-        shared = [parameters[p] for p in query.parameters]
-        found: list[Row] = []
-        at = 0
-        for size in CHUNKS:
-            while len(rows) - at >= size:
-                sql = _for_rows(query, size)
-                values = [value for row in rows[at : at + size] for value in row] + shared
-                if name in PACKED:
-                    found += _unpack(self._connection.execute(_packed(self._connection, sql), values))
-                else:
-                    found += self._connection.execute(sql, values)
-                at += size
-        return found
-
-
-@lru_cache(maxsize=1024)
-def _for_rows(query: Query, size: int) -> str:
-    return query.for_rows(size)
-
-
-_packed_sql: dict[str, str] = {}
-
-
-def _packed(connection: apsw.Connection, sql: str) -> str:
-    """The query with all its rows in one, as JSON: one step, see `named`."""
-    found = _packed_sql.get(sql)
-    if found is None:
-        width = len(apsw.ext.query_info(connection, sql).description)
-        columns = ", ".join(f"c{i}" for i in range(width))
-        found = f"WITH packed({columns}) AS ({sql}) SELECT json_group_array(json_array({columns})) FROM packed"
-        _packed_sql[sql] = found
-    return found
-
-
-def _unpack(rows: Iterable[Row]) -> list[Row]:
-    return [tuple(row) for (text,) in rows for row in json.loads(text)]
 
 
 class SqliteTransactions:

@@ -96,10 +96,12 @@ SELECT id, workspace, name, state FROM automation WHERE truth = 'code' AND path 
 UPDATE run SET blocked = NULL WHERE automation_id = :automation_id AND state = 'queued' AND blocked = 'paused';
 
 -- name: run_queued_of
-SELECT id FROM run WHERE automation_id = :automation_id AND state IN ('queued', 'held') ORDER BY id;
+SELECT id FROM run WHERE state IN ('queued', 'running', 'held', 'lost') AND state IN ('queued', 'held')
+  AND automation_id = :automation_id ORDER BY id;
 
 -- name: run_running_of
-SELECT id FROM run WHERE automation_id = :automation_id AND state = 'running' ORDER BY id;
+SELECT id FROM run WHERE state IN ('queued', 'running', 'held', 'lost') AND state = 'running'
+  AND automation_id = :automation_id ORDER BY id;
 
 -- name: run_review_of
 SELECT id FROM run WHERE automation_id = :automation_id AND state = 'review' ORDER BY id;

@@ -47,7 +47,7 @@ DELETE FROM setting WHERE key = 'leader' AND value = :worker;
 
 -- name: workers_owing
 -- Ended workers that still hold something: a sweeper died between declaring them dead and taking it back.
-SELECT DISTINCT run.worker FROM run WHERE run.state = 'running'
+SELECT DISTINCT run.worker FROM run WHERE run.state IN ('queued', 'running', 'held', 'lost') AND run.state = 'running'
     AND NOT EXISTS (SELECT 1 FROM worker w WHERE w.id = run.worker AND w.ended_at IS NULL)
 UNION
 SELECT DISTINCT d.worker FROM delivery d WHERE d.state = 'sending'
@@ -57,7 +57,8 @@ SELECT DISTINCT d.worker FROM delivery d WHERE d.state = 'sending'
 -- What a dead worker held. Not locked: its automations are, next, and taking it away is fenced by the token.
 SELECT run.id, run.automation_id, run.token, run.attempt, run.attempts, run.version, run.runner, run.workspace,
        run.cancel_reason, run.cancel_by
-FROM run WHERE run.worker = :worker AND run.state = 'running' ORDER BY run.id LIMIT :room;
+FROM run WHERE run.state IN ('queued', 'running', 'held', 'lost') AND run.state = 'running' AND run.worker = :worker
+ORDER BY run.id LIMIT :room;
 
 -- name: run_lose  running -> lost
 UPDATE run SET state = 'lost', seq = run.seq + 1, reason = 'worker_lost', error_class = 'worker_lost'
@@ -200,4 +201,5 @@ DELETE FROM inbox WHERE id IN (
 
 -- name: prune_workers
 DELETE FROM worker WHERE ended_at < :before
-  AND NOT EXISTS (SELECT 1 FROM run WHERE run.worker = worker.id AND run.state = 'running');
+  AND NOT EXISTS (SELECT 1 FROM run WHERE run.state IN ('queued', 'running', 'held', 'lost') AND run.state = 'running'
+                  AND run.worker = worker.id);
