@@ -29,10 +29,12 @@ from nightporter.rules.gates import (
     goes_alone,
     judge,
 )
+from nightporter.rules.zones import month_at
 from nightporter.store import Tx
 from nightporter.store.tx_admission import Arrival
 from nightporter.words import (
     Answer,
+    Definition,
     Firing,
     FiringId,
     Overlap,
@@ -164,8 +166,19 @@ class _Batch:
              for r, seq, _, token, attempt in cancelled],
             now=at,
         )
+        self._count_replaced(trigger.automation_id, [r for r, *_ in cancelled])
         self.tx.ask_to_cancel([(r, Reason.SUPERSEDED, run_id) for r in running], now=self.now)
         return bool(running)
+
+    def _count_replaced(self, automation_id: str, runs: Sequence[str]) -> None:
+        """Runs that end before they began are runs of their month all the same."""
+        versions = self.tx.run_versions(runs)
+        zones = {
+            (automation, version): _zone_of(text)
+            for automation, version, _, text in self.tx.definitions(set(versions.values()))
+        }
+        months = Counter(month_at(self.now, zones.get(key, "UTC")) for key in versions.values())
+        self.tx.add_to_month([(automation_id, month, n, 0, 0, 0, n) for month, n in sorted(months.items())])
 
     # -- what is to be written -----------------------------------------------------------------------------------
 
@@ -227,6 +240,13 @@ class _Batch:
 def _keeps_key(trigger: TriggerFacts, reason: Reason | None) -> bool:
     """Whether the line of a first telling stands for its external id from now on."""
     return trigger.kind == "clock" or reason not in ASKS_AGAIN
+
+
+def _zone_of(definition: str) -> str:
+    try:
+        return Definition.from_json(definition).timezone
+    except (ValueError, KeyError, TypeError):  # unreadable: its month is counted in UTC, as for any other run
+        return "UTC"
 
 
 def _snapshot(firing: Firing) -> tuple[str, str | None, str | None]:

@@ -11,6 +11,7 @@
     ├── NotPermitted           the guard of the outside world said no           exit 5
     ├── StoreError             the ledger cannot be used                        exit 6
     │   ├── StoreLocked        another process holds it for too long
+    │   │   └── StoreEntangled two processes waited for one another, again and again
     │   ├── StoreNewer         written by a newer program
     │   ├── StoreUnwritable    read-only, full, or not ours
     │   ├── StoreCorrupt       what is in it cannot be read
@@ -131,6 +132,12 @@ class StoreLocked(StoreError):
     """Another process holds the store for longer than we wait."""
 
     code = "store_locked"
+
+
+class StoreEntangled(StoreLocked):
+    """Two processes waited for one another, and the database undid this write: it was tried again, and again."""
+
+    code = "store_entangled"
 
 
 class StoreNewer(StoreError):

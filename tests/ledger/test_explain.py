@@ -277,7 +277,7 @@ SCENES: dict[Reason, tuple[Callable[[Store], Explanation], str]] = {
     Reason.TIMEOUT: (timed_out, r"timed out after 3 s: .*; that is not tried again"),
     Reason.CONFIGURATION: (configuration, r"failed .* cannot run as it is configured \(no runner is called 'abacus'"),
     Reason.PERMISSION_DENIED: (permission_denied, r"failed .* not permitted \(10\.0\.0\.1 is a private address\)"),
-    Reason.PROVIDER_UNAVAILABLE: (provider_unavailable, r"It is held until 2026-03-27 08:10:03 UTC: .* unavailable"),
+    Reason.PROVIDER_UNAVAILABLE: (provider_unavailable, r"It is held until 2026-03-27 08:1[0-2]:.* unavailable"),
     Reason.WORKER_LOST: (worker_lost, r"may have acted and is not repeated unasked: the worker that ran it died"),
     Reason.CANCELLED_BY: (cancelled_by, r"never started\. It was cancelled: ana cancelled it"),
     Reason.SUPERSEDED: (superseded, r"It was cancelled: a newer run took its place \(run_\w+\)"),

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from acting import a_worker, after, begin, finish, send
+from acting import a_worker, after, begin, finish, send, setting
 
 from conftest import START
 from nightporter import ledger, operations
-from nightporter.clock import ManualClock
+from nightporter.clock import Instant, ManualClock
 from nightporter.errors import BadDefinition, BadInput, NotFound
 from nightporter.ledger.pages import Page
 from nightporter.sources.clock import settle
@@ -335,6 +335,33 @@ def test_dead_letters_come_latest_first_and_are_listed_until_they_are_gone(store
     assert store.read(lambda tx: ledger.dead_letters(tx, automation_id="aut_other")).items == ()
     notices = store.read(lambda tx: ledger.inbox(tx, unread=True, kind="dead_letter")).items
     assert [n.run_id for n in notices] == dead[::-1]
+
+
+def test_a_dead_letter_is_listed_until_a_replay_of_it_became_a_run(store: Store) -> None:
+    automation = an_automation(store, a_definition(retry=Retry(attempts=1)), now=NOW)
+    dead = str(fire(store, automation, now=NOW).run_id)
+    finish(store, begin(store, NOW)[0], Ended.failed(ErrorClass.EXCEPTION, "no"), NOW)
+
+    def listed() -> list[str]:
+        letters = store.read(lambda tx: ledger.dead_letters(tx)).items
+        assert store.read(lambda tx: tx.read_dead_count()) == len(letters)
+        return [letter.id for letter in letters]
+
+    def replay(now: Instant) -> str | None:
+        key = f"by hand {now}"
+        return store.write(lambda tx: operations.replay(tx, dead, external_id=key, by="ann", now=now)).run_id
+
+    setting(store, "stopped", "{}")
+    assert replay(after(NOW, seconds=1)) is None
+    assert listed() == [dead], "a replay that did not run replays nothing"
+    store.write(operations.lift)
+    again = replay(after(NOW, seconds=2))
+    assert listed() == []
+    assert again != replay(after(NOW, seconds=3)), "it may be replayed as often as somebody wants"
+    assert store.read(lambda tx: ledger.run_detail(tx, dead)).line.state == "failed"
+    finish(store, begin(store, after(NOW, seconds=4), run=again)[0], Ended.failed(ErrorClass.EXCEPTION, "no"),
+           after(NOW, seconds=4))
+    assert listed() == [again], "one that fails again is a letter of its own"
 
 
 def test_open_deliveries_are_those_under_way_and_those_that_failed(store: Store) -> None:

@@ -14,7 +14,7 @@ from nightporter.errors import Conflict, NotFound, StoreError
 from nightporter.sources.clock import settle
 from nightporter.states import AutomationState
 from nightporter.store import Store, Tx, open_store
-from nightporter.words import Ended, Ending, Reason, Schedule, TriggerSpec
+from nightporter.words import Ended, Ending, Limits, Reason, Schedule, TriggerSpec
 from words import a_clock_trigger, rows
 
 
@@ -288,3 +288,46 @@ def test_what_ran_before_a_pause_is_not_what_the_pause_answers(night: Night) -> 
     night.hours(1)
     assert [verdict for verdict, _ in night.lines()] == ["admitted", "admitted", "collapsed", "admitted"]
     assert night.work(SAID) == []
+
+
+def test_a_ceiling_that_is_raised_lets_go_at_once_what_waited_behind_it(night: Night) -> None:
+    call = TriggerSpec("call", "call")
+    brief = night.define("brief", call, limits=Limits(concurrent=1))
+    for _ in range(4):
+        night.fire(brief)
+    assert len(night.begin(10)) == 1
+    night.define("brief", call, limits=Limits(concurrent=3))
+    assert len(night.begin(10)) == 2
+    night.define("brief", call, limits=Limits(concurrent=None))
+    assert len(night.begin(10)) == 1
+    assert night.found() == {}
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["as it was", "edited"])
+def test_a_one_shot_that_slept_through_its_moment_is_completed_and_not_active_for_ever(
+    night: Night, again: bool
+) -> None:
+    once = TriggerSpec("clock", "clock", schedule=Schedule("at", "2026-03-27T09:00", "UTC"))
+    brief = night.define("brief", once)
+    night.pause(brief)
+    night.tick(hours=3)
+    if again:
+        night.define("brief", once, description="in other words")
+    night.enable(brief)
+    assert (night.row(brief).state, night.row(brief).state_reason) == (
+        AutomationState.COMPLETED, "its only moment has passed")
+    assert night.lines() == [("collapsed", "paused")]
+    assert night.found() == {}
+
+
+def test_an_edit_while_the_only_run_of_a_one_shot_goes_on_completes_nothing(night: Night) -> None:
+    once = TriggerSpec("clock", "clock", schedule=Schedule("at", "2026-03-27T09:00", "UTC"))
+    brief = night.define("brief", once)
+    night.tick(hours=1)
+    [claimed] = night.begin()
+    night.define("brief", once, description="in other words")
+    assert night.row(brief).state == AutomationState.ACTIVE
+    night.finish(claimed)
+    assert (night.row(brief).state, night.row(brief).state_reason) == (
+        AutomationState.COMPLETED, "its only moment has its outcome")
+    assert night.found() == {}

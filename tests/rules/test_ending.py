@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import pytest
@@ -109,7 +109,20 @@ def test_the_last_attempt_leaves_a_dead_letter() -> None:
 
 def test_a_receiver_that_names_a_later_time_is_heard() -> None:
     asked = Ended.failed(ErrorClass.TRANSIENT, "429", retry_after=timedelta(minutes=10))
-    assert after(asked).run_after == NOW + 10 * MINUTE
+    assert NOW + 10 * MINUTE <= (after(asked).run_after or 0) < NOW + 12.5 * MINUTE
+
+
+def test_those_who_are_asked_to_come_back_at_one_time_come_back_at_many() -> None:
+    for ended in (
+        Ended.failed(ErrorClass.TRANSIENT, "429", retry_after=timedelta(minutes=10)),
+        Ended(Ending.HOLD, retry_after=timedelta(minutes=10)),
+    ):
+        waits = [(after_attempt(
+            ended, run_id=f"run_{n}", attempt=1, attempts=3, definition=a_definition(), interactive=False,
+            effects_done=0, now=NOW,
+        ).run_after or 0) - NOW for n in range(200)]
+        assert min(waits) >= 10 * MINUTE
+        assert max(waits) - min(waits) >= 2 * MINUTE, "a fifth of the wait lies between the first and the last"
 
 
 def test_a_receiver_that_names_an_absurd_time_is_not() -> None:
@@ -162,7 +175,7 @@ def test_a_cancelled_run_has_no_outcome_and_says_why() -> None:
 def test_a_provider_that_asks_for_patience_gets_it_within_bounds(asked: timedelta | None, wait: timedelta) -> None:
     became = after(Ended(Ending.HOLD, retry_after=asked, error="busy"))
     assert (became.state, became.reason, became.dead) == (RunState.HELD, Reason.PROVIDER_UNAVAILABLE, False)
-    assert became.run_after == NOW + micros(wait)
+    assert NOW + micros(wait) <= (became.run_after or 0) <= NOW + micros(min(wait * 1.25, HOLD_LONGEST))
 
 
 @given(
@@ -267,14 +280,14 @@ def held(given_back: int, retry_after: timedelta | None = timedelta(seconds=1)) 
 
 def test_a_provider_that_asks_again_and_again_is_called_less_and_less_often() -> None:
     waits = [(held(n).run_after or 0) - NOW for n in range(GIVEN_BACK_MOST)]
-    assert waits == sorted(waits)
-    assert waits[0] == SECOND
-    assert waits[-1] == micros(GIVEN_BACK_CAP)
+    assert all(later >= 1.5 * before for before, later in pairwise(waits[:10]))
+    assert SECOND <= waits[0] < 1.25 * SECOND
+    assert micros(GIVEN_BACK_CAP) <= waits[-1] < 1.25 * micros(GIVEN_BACK_CAP)
     assert timedelta(hours=18) < timedelta(microseconds=sum(waits)) < timedelta(hours=30), "about a day in all"
 
 
 def test_a_time_that_the_provider_names_stands_over_the_least_wait() -> None:
-    assert held(3, timedelta(hours=2)).run_after == NOW + 120 * MINUTE
+    assert (held(3, timedelta(hours=2)).run_after or 0) >= NOW + 120 * MINUTE
 
 
 def test_a_run_is_not_held_for_ever() -> None:

@@ -186,13 +186,13 @@ async def test_a_lost_claim_is_passed_on_and_nothing_was_executed(tmp_path: Path
     assert not (tmp_path / "ran").exists()
 
 
-async def test_a_cancel_ends_the_script_first(tmp_path: Path) -> None:
+async def test_a_cancel_ends_the_script_first_and_keeps_what_it_said(tmp_path: Path) -> None:
     desk = RecordingDesk()
-    task = asyncio.ensure_future(run("touch up; sleep 300", desk=desk, scratch=tmp_path))
+    says = "echo half done; echo noise >&2; touch up; sleep 300"
+    task = asyncio.ensure_future(run(says, desk=desk, scratch=tmp_path))
     await until((tmp_path / "up").exists)
     task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    assert await task == Ended.cancelled(text="half done\n", log="noise")
     ((group, birth),) = desk.children
     assert groups.living(group, birth) == []
 

@@ -397,6 +397,7 @@ def test_replace_takes_the_place_of_what_has_not_started(store: Store, clock: Ma
     assert run_row(store, old, "state", "reason", "cancel_by") == ("cancelled", "superseded", new)
     assert run_row(store, new, "state", "blocked") == ("queued", None)
     assert steps(store, old) == ["queued", "cancelled"]
+    assert rows(store, "SELECT month, runs, cancelled FROM rollup_month") == [("2026-03", 1, 1)]
 
 
 def test_replace_asks_what_is_running_to_end_and_starts_after_it(store: Store, clock: ManualClock) -> None:

@@ -128,9 +128,11 @@ def test_two_runs_and_two_destinations_are_four_events(night: Night) -> None:
 def test_what_is_not_due_waits(night: Night) -> None:
     ended(night, HOOK)
     night.record((taken(night), Sent(Receipt.TRANSIENT, retry_after=timedelta(minutes=1))))
-    night.sleep(seconds=59.999999)
+    due = night.store.read(lambda tx: tx.next_try())
+    assert due is not None
+    assert due >= night.clock.now() + 60_000_000
+    night.sleep(microseconds=due - night.clock.now() - 1)
     assert night.take() == []
-    assert night.store.read(lambda tx: tx.next_try()) == night.clock.now() + 1
     night.sleep(microseconds=1)
     assert len(night.take()) == 1
 
@@ -245,11 +247,18 @@ def test_a_passing_error_is_tried_again_later_and_later(night: Night) -> None:
     assert [n for n, *_ in tries(night)] == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.parametrize(("asked", "wait"), [(timedelta(hours=2), 120 * MINUTE), (timedelta.max, 24 * 60 * MINUTE)])
-def test_a_receiver_that_names_a_time_is_heard_within_bounds(night: Night, asked: timedelta, wait: int) -> None:
+@pytest.mark.parametrize(
+    ("asked", "least", "most"),
+    [(timedelta(hours=2), 120 * MINUTE, 150 * MINUTE), (timedelta.max, 24 * 60 * MINUTE, 24 * 60 * MINUTE)],
+)
+def test_a_receiver_that_names_a_time_is_heard_within_bounds(
+    night: Night, asked: timedelta, least: int, most: int
+) -> None:
     ended(night, HOOK)
     night.record((taken(night), Sent(Receipt.TRANSIENT, retry_after=asked, reason=Reason.PROVIDER_UNAVAILABLE)))
-    assert delivery(night, "next_try_at", "reason") == (night.clock.now() + wait, "provider_unavailable")
+    due, reason = delivery(night, "next_try_at", "reason")
+    assert least <= due - night.clock.now() <= most
+    assert reason == "provider_unavailable"
 
 
 def test_after_fifty_tries_it_is_given_up_and_a_person_may_send_it_again(night: Night) -> None:

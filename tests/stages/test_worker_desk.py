@@ -7,13 +7,14 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from night import Night
+from night import RUNNERS, Night
 from turns import held
 
 from nightporter.clock import ManualClock
-from nightporter.dispatch import Claimed
+from nightporter.dispatch import Claimed, traces
 from nightporter.dispatch.desk import WorkerDesk
-from nightporter.errors import Conflict, LostClaim, StoreError
+from nightporter.errors import BadInput, Conflict, LostClaim, StoreError
+from nightporter.rules.ending import Traces
 from nightporter.store import Store
 from nightporter.store.durable import durable
 from nightporter.words import Ended, Ending, ErrorClass, Work
@@ -66,6 +67,22 @@ async def test_an_effect_that_is_done_is_not_done_again(desk: WorkerDesk, work: 
     assert await desk.effect_intended(work, "ping", "other") == "", "done, and nothing to show for it"
 
 
+async def test_an_effect_that_is_called_as_the_desks_own_mark_is_an_effect_all_the_same(
+    desk: WorkerDesk, work: Work, night: Night
+) -> None:
+    await desk.effect_intended(work, "started", "k")
+    assert read_traces(night, work).effects_open == 1
+    await desk.effect_done(work, "k")
+    assert read_traces(night, work) == Traces(acted=False, effects_done=1)
+    with pytest.raises(BadInput, match="cannot be called 'started' with the key 'started:1'"):
+        await desk.effect_intended(work, "started", f"started:{work.token}")
+
+
+def read_traces(night: Night, work: Work) -> Traces:
+    return night.store.read(lambda tx: traces.read_traces(tx, [(work.run_id, work.token, work.kind)], RUNNERS))[
+        work.run_id]
+
+
 async def test_the_same_attempt_may_say_its_intent_twice(desk: WorkerDesk, work: Work) -> None:
     await desk.effect_intended(work, "mail", "k")
     assert await desk.effect_intended(work, "mail", "k") is None
@@ -83,7 +100,7 @@ async def test_an_intent_that_an_earlier_claim_left_open_is_not_repeated(
     await desk.effect_intended(work, "mail", "k")
     [row] = rows(night.store, "SELECT seq FROM run")
     night.end((Claimed(work, 3, row[0], a_definition(runner="function")), ended))
-    night.sleep(minutes=1)
+    night.sleep(minutes=2)
     [again] = night.claim()
     with pytest.raises(Conflict, match="may have happened already") as refused:
         await desk.effect_intended(again.work, "mail", "k")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import threading
@@ -11,9 +12,10 @@ from typing import Any
 
 import psycopg
 import pytest
+from turns import held
 
 from nightporter.clock import Instant
-from nightporter.errors import BadInput, StoreError, StoreLocked, StoreRefused, StoreUnwritable
+from nightporter.errors import BadInput, StoreEntangled, StoreError, StoreLocked, StoreRefused, StoreUnwritable
 from nightporter.store import Tx, open_store
 from nightporter.store.named import migrations
 from nightporter.store.postgres import PostgresStore, PostgresTransactions, translate
@@ -199,7 +201,8 @@ def test_a_server_that_is_not_there_is_told_as_such() -> None:
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
-        (psycopg.errors.DeadlockDetected(), StoreLocked), (psycopg.errors.SerializationFailure(), StoreLocked),
+        (psycopg.errors.DeadlockDetected(), StoreEntangled),
+        (psycopg.errors.SerializationFailure(), StoreEntangled), (psycopg.errors.LockNotAvailable(), StoreLocked),
         (psycopg.errors.DiskFull(), StoreUnwritable), (psycopg.errors.ReadOnlySqlTransaction(), StoreUnwritable),
         (psycopg.errors.InsufficientPrivilege(), StoreUnwritable), (psycopg.errors.UniqueViolation(), StoreRefused),
         (psycopg.DataError(), StoreRefused), (psycopg.errors.AdminShutdown(), StoreError),
@@ -208,6 +211,43 @@ def test_a_server_that_is_not_there_is_told_as_such() -> None:
 )
 def test_an_error_of_the_driver_has_the_name_that_this_program_gives_it(error: Exception, kind: type[Any]) -> None:
     assert type(translate(error)) is kind
+
+
+@pytest.mark.parametrize("alone", [True, False], ids=["alone", "in company"])
+def test_writes_that_wait_for_one_another_are_both_made(ledger: PostgresStore, alone: bool) -> None:
+    """Two processes take two locks in opposite orders: the database undoes one of them, and that one is tried again."""
+    other = PostgresStore(ledger.url, now=NOW, patience=10)
+    both_have_one = threading.Barrier(2)
+    turns: list[str] = []
+
+    def crossing(first: str, then: str) -> Callable[[Tx], None]:
+        def write(tx: Tx) -> None:
+            tx.put_setting(first, "x")
+            if first not in turns:
+                turns.append(first)
+                both_have_one.wait(10)
+            tx.put_setting(then, "x")
+        return write
+
+    for key in "ab":
+        ledger.write(lambda tx, key=key: tx.put_setting(key, ""))  # type: ignore[misc]  # bound
+    done: list[BaseException | None] = []
+    stores = ((ledger, "a", "b"), (other, "b", "a"))
+    answered = threading.Semaphore(0)
+
+    def answer(result: object, error: BaseException | None) -> None:
+        done.append(error)
+        answered.release()
+
+    for store, first, then in stores:
+        with contextlib.nullcontext() if alone else held(store.writer):
+            if not alone:
+                store.writer.post(lambda tx, own=f"of {first}": tx.put_setting(own, "x"), answer)  # type: ignore[misc]
+            store.writer.post(crossing(first, then), answer)
+    for _ in range(2 if alone else 4):
+        assert answered.acquire(timeout=30)
+    assert done == [None] * (2 if alone else 4)
+    other.close()
 
 
 def test_an_error_that_is_not_the_drivers_stays_what_it_is() -> None:

@@ -208,3 +208,37 @@ def test_the_list_says_how_a_last_run_ended_that_amounted_to_nothing(shell: Shel
     shell("add", "manual", "--script", "sleep 60", "--timeout", "100ms", "--name", "slow")
     assert shell("run", "slow").code == 124
     assert "timed out" in shell("list").out
+
+
+def test_several_automations_are_removed_together_or_not_at_all(shell: Shell) -> None:
+    for name in ("one", "two", "three"):
+        shell("add", "every 5m", "tea", "--name", name)
+    refused = shell("remove", "one", "two", "nine")
+    assert refused.code == NotFound.exit_code
+    assert len(shell("list", "--json").json["items"]) == 3
+    both = shell("remove", "two", "one", "two", "--reason", "moved")
+    assert (both.code, both.out) == (0, "two is removed\none is removed\n")
+    assert [line["name"] for line in shell("list", "--json").json["items"]] == ["three"]
+    assert shell("remove").code == 2
+
+
+def test_a_moment_that_has_passed_is_said_and_never_looks_as_if_it_were_to_come(shell: Shell) -> None:
+    said = shell("add", "at 2020-01-01T00:00", "tea", "--name", "tea")
+    assert said.code == 0
+    assert "never: that has passed" in said.out
+    assert "Saved as tea (completed)." in said.out
+    assert "the moment it is to run at has passed" in said.err
+    [line] = shell("list", "--json").json["items"]
+    assert (line["state"], line["state_reason"], line["next_fire_at"]) == (
+        "completed", "its only moment has passed", None)
+    assert shell("explain", "tea").out.startswith("tea is completed: its only moment has passed")
+
+
+@pytest.mark.parametrize(("when", "slots"), [("every 10s", 360), ("*/20 9 * * * *", 0), ("* 8,9 1 * *", 0),
+                                             ("*/10 * 9 * * mon", 360), ("every 30s", 0)])
+def test_a_schedule_that_its_own_ceiling_would_silence_is_named_when_it_is_added(
+    shell: Shell, when: str, slots: int
+) -> None:
+    said = shell("add", when, "tea", "--name", "tea", "--json").json
+    wanted = [f"it is due {slots} times in an hour, and limits.per_hour lets 120 through"] if slots else []
+    assert [warning.partition(": ")[0] for warning in said["warnings"]] == wanted

@@ -83,7 +83,7 @@ def test_automations_have_their_next_fires(shell: Shell) -> None:
 
 @pytest.mark.parametrize(("text", "after", "why"), [
     ("when: sometimes", "", "its definition has an error. "),
-    ("when: at 2020-01-01T00:00", "", "has no fire after that"),
+    ("when: at 2020-01-01T00:00", "", "tea is completed. its only moment has passed"),
     ("when: every 5m", "disable", "tea is paused."), ("description: by hand", "", "it has no schedule"),
     ("triggers: [{every: 5m, enabled: false}]", "", "its schedule is switched off"),
 ])

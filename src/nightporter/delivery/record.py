@@ -10,7 +10,7 @@ from typing import assert_never
 from nightporter.air import Form, Key
 from nightporter.clock import Instant, micros
 from nightporter.delivery.take import Taken
-from nightporter.rules.retry import DELIVERY_LONGEST, DELIVERY_TRIES, delivery_delay, draw, jittered
+from nightporter.rules.retry import DELIVERY_LONGEST, DELIVERY_TRIES, delivery_delay, draw, jittered, spread
 from nightporter.states import DeliveryState
 from nightporter.store import Tx
 from nightporter.words import DestinationPort, Reason, Receipt, Sent, derived_id
@@ -59,8 +59,10 @@ def record(tx: Tx, tried: Sequence[Tried], destinations: Destinations, *, now: I
                 ends.append(_end(t, DeliveryState.GIVEN_UP, Reason.GAVE_UP))
                 gave_up.append(t)
             case Receipt.TRANSIENT:
-                delay = jittered(delivery_delay(t.taken.tries), draw(parcel.delivery_id, t.taken.tries))
-                wait = min(max(delay, sent.retry_after or timedelta(0)), DELIVERY_LONGEST)
+                chance = draw(parcel.delivery_id, t.taken.tries)
+                delay = jittered(delivery_delay(t.taken.tries), chance)
+                asked = spread(min(sent.retry_after or timedelta(0), DELIVERY_LONGEST), chance)
+                wait = min(max(delay, asked), DELIVERY_LONGEST)
                 later.append((*t.key, now + max(micros(wait), 1), sent.reason or Reason.UNREACHABLE, sent.error))
             case _:
                 assert_never(sent.receipt)

@@ -9,7 +9,8 @@ from typing import TypeVar
 from nightporter import logs
 from nightporter.air import RETRY_WRITE
 from nightporter.clock import Clock
-from nightporter.errors import MayHaveHappened, StoreError, StoreRefused
+from nightporter.dispatch.claim import started_key
+from nightporter.errors import BadInput, MayHaveHappened, StoreError, StoreRefused
 from nightporter.store import Store, Tx
 from nightporter.store.durable import durable
 from nightporter.words import Work
@@ -45,6 +46,10 @@ class WorkerDesk:
             raise NotWrittenDown(str(error)) from error
 
     async def effect_intended(self, work: Work, name: str, key: str) -> str | None:
+        if (name, key) == ("started", started_key(work.token)):
+            raise BadInput(f"an effect cannot be called {name!r} with the key {key!r}",
+                           why="so the desk marks the start of the attempt itself", next="choose another key")
+
         def write(tx: Tx) -> str | None:
             attempt, began_at = tx.fence(work.run_id, work.token)
             found = tx.effect(work.run_id, key)

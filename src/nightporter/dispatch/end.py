@@ -9,7 +9,7 @@ from functools import lru_cache
 from hashlib import blake2b
 
 from nightporter.air import Form, Key
-from nightporter.clock import MINUTE, Instant, moment
+from nightporter.clock import Instant
 from nightporter.dispatch.claim import Claimed, Runners, started_key
 from nightporter.dispatch.traces import announce_reviews, read_traces
 from nightporter.rules.ending import (
@@ -23,7 +23,7 @@ from nightporter.rules.ending import (
     for_a_person,
     lane_of,
 )
-from nightporter.rules.zones import zone
+from nightporter.rules.zones import month_at
 from nightporter.states import ENDED, RunEvent, RunState
 from nightporter.store import Tx
 from nightporter.store.tx_dispatch import Fence
@@ -185,13 +185,13 @@ def _leave(tx: Tx, won: Won, fences: Fences, at: Instant, now: Instant) -> None:
 
 
 def _write_what_it_left(tx: Tx, won: Won, now: Instant) -> None:
-    # A run that is set aside keeps its traces: they are what a person decides by.
-    attempts = [a for a, n in won if n.state is not RunState.REVIEW]
     tx.write_outputs([
         (a.claimed.work.run_id, a.ended.text, None if a.ended.data is None else json.dumps(a.ended.data), a.ended.log)
-        for a in attempts
+        for a, _ in won
         if a.ended.text or a.ended.data is not None or a.ended.log or a.claimed.work.token > 1  # not what came before
     ])
+    # A run that is set aside keeps its traces: they are what a person decides by.
+    attempts = [a for a, n in won if n.state is not RunState.REVIEW]
     acting = [a.claimed.work for a in attempts if a.claimed.work.kind not in _NEVER_ACT]
     tx.forget_children([(work.run_id, work.token) for work in acting])
     tx.started_done([(work.run_id, started_key(work.token)) for work in acting], now=now)
@@ -289,7 +289,7 @@ def _roll_up(tx: Tx, finals: Sequence[Final], now: Instant) -> None:
         elif bad:
             row[4], row[6] = now, int(str(row[6])) + 1
         month = months.setdefault(
-            (f.automation_id, _month(now // (15 * MINUTE), f.definition.timezone if f.definition else "UTC")), [0] * 5
+            (f.automation_id, month_at(now, f.definition.timezone if f.definition else "UTC")), [0] * 5
         )
         month[0] += 1
         month[1] += f.state is RunState.SUCCEEDED
@@ -298,12 +298,6 @@ def _roll_up(tx: Tx, finals: Sequence[Final], now: Instant) -> None:
         month[4] += f.state is RunState.CANCELLED
     tx.note_health([tuple(row) for _, row in sorted(health.items())])
     tx.add_to_month([(*key, *counts) for key, counts in sorted(months.items())])
-
-
-@lru_cache(maxsize=1024)
-def _month(quarter_hour: int, timezone: str) -> str:
-    # No zone changes its offset within a quarter of an hour, so a month turns on one.
-    return f"{moment(Instant(quarter_hour * 15 * MINUTE)).astimezone(zone(timezone)):%Y-%m}"
 
 
 @lru_cache(maxsize=1024)

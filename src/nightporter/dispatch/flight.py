@@ -114,7 +114,9 @@ class Flight(Air[Claimed, Attempt, Result]):
         scratch = self._scratch / f"{key[0]}-{key[1]}" if launches else None
         ended = await self._run(claimed, runner, scratch)
         self._tasks.pop(key, None)  # from here on nobody disturbs it any more
-        if ended.ending is Ending.CANCELLED and key in self._cancelled:
+        if ended.ending is Ending.CANCELLED and (
+            key in self._cancelled or (ended.reason is None and _is_being_cancelled())
+        ):
             ended = replace(self._ended_by_us(key), text=ended.text, log=ended.log)
         self._cancelled.pop(key, None)
         if scratch is not None:  # before the ending is written: a retry finds its folder empty
@@ -133,7 +135,11 @@ class Flight(Air[Claimed, Attempt, Result]):
                 return Ended(Ending.ERROR, error=error, error_class=ErrorClass.RESOURCE, reason=Reason.NOT_STARTED)
             deadline = asyncio.timeout(limit)
             async with deadline:
-                return await runner.run(work, self._desk)
+                ended = await runner.run(work, self._desk)
+            if ended.ending is Ending.CANCELLED and deadline.expired():
+                return Ended.timed_out(f"it ran longer than its timeout of {work.timeout}",
+                                       text=ended.text, log=ended.log)
+            return ended
         except asyncio.CancelledError:
             if _is_being_cancelled():
                 return self._ended_by_us(claimed.key)

@@ -313,6 +313,7 @@ class Engine:
         if changed:
             self.flight.cancel_asked()
         run, delivery, leader, workers = self.store.read(look_around)
+        self._sweeper.heed(leading=self.leading)
         # Every second and not with each sweep: what a dead worker held, and its lead, wait for nothing else.
         if self._sweeper.somebody_died(self.worker, workers) and self._beats():
             self._recover()

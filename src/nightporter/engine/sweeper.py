@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from nightporter import logs
 from nightporter.clock import Clock
@@ -10,6 +11,7 @@ from nightporter.config import Config
 from nightporter.delivery import Courier, Destinations
 from nightporter.dispatch import Definitions, Flight, Runners
 from nightporter.errors import StoreError, StoreRefused
+from nightporter.ledger.status import Stopped, stop_of
 from nightporter.operations import take_up_again, upkeep
 from nightporter.store import Store, Tx
 from nightporter.store.sql_port import Row
@@ -17,6 +19,14 @@ from nightporter.sweep import Leases, Pace, Recovered, name_what_nobody_runs, pr
 from nightporter.words import derived_id
 
 log = logs.get(__name__)
+
+
+class Seen(NamedTuple):
+    """What a look found that is to be heeded."""
+
+    stop: Stopped | None = None
+    pauses_over: frozenset[str] = frozenset()
+    """Automations that are still paused beyond the end of their pause."""
 
 
 class Sweeper:
@@ -33,11 +43,29 @@ class Sweeper:
         self._host = host
         self._known = Definitions()
         self._pace = Pace(clock)
+        self._seen = Seen()
         self.leases = Leases(clock, host=host, lease=config.lease)
 
     def somebody_died(self, me: str, workers: Sequence[Row]) -> bool:
         """Whether one of `Tx.workers()` beside `me` is dead. To be asked every second or so."""
         return any(worker != me for worker in self.leases.dead(workers))
+
+    def look(self, tx: Tx) -> Seen:
+        """What a person did or left to the desk that is to be heeded within a second. Only reads."""
+        return Seen(stop_of(tx), frozenset(tx.pauses_due(self._clock.now())))
+
+    def heed(self, *, leading: bool) -> None:
+        """End pauses whose end has come, and say so where somebody stopped the whole desk or lifted that: whoever
+        watches wonders why nothing happens. To be called every second or so; blocks."""
+        before, self._seen = self._seen, self._store.read(self.look)
+        seen = self._seen
+        if seen.stop is not None and seen.stop != before.stop:
+            log.warning("desk.work_stopped", by=seen.stop.by, reason=seen.stop.reason, next="nightporter stop --lift")
+        elif seen.stop is None and before.stop is not None:
+            log.warning("desk.work_goes_on", by=before.stop.by)
+        # One that could not be ended is left to the sweep: it would be tried, and told of, each second.
+        if leading and seen.pauses_over - before.pauses_over:
+            self.upkeep()
 
     def recover(self, me: str) -> Recovered:
         """Take back what dead workers held. Those of this machine are known by their free locks: nobody waits for a

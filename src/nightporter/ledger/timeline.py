@@ -44,6 +44,11 @@ class Effect:
     done_at: Instant | None
     permalink: str
 
+    @property
+    def marks_a_start(self) -> bool:
+        """The desk's own mark of an attempt whose acts nobody sees; a person's effect may be called `started` too."""
+        return self.name == "started" and self.key == f"started:{self.token}"
+
     def as_json(self) -> dict[str, Any]:
         return plain(self)
 
@@ -93,7 +98,7 @@ def timeline(
     since = "it was admitted" if run.scheduled_for is None else "it was due"
     found += [(t.at, *_changed(t, due, since), t.attempt or None, t.worker) for t in transitions]
     for effect in effects:
-        if effect.name != "started":
+        if not effect.marks_a_start:
             known = "done" if effect.done_at is not None else "intended, and not known to be done"
             text = f"{effect.name} {known} {effect.permalink}".strip()
             found.append((effect.done_at or effect.intended_at, "effect", text, effect.attempt, None))

@@ -13,6 +13,8 @@ from nightporter.words import Schedule
 
 log = logs.get(__name__)
 
+HAS_PASSED = "its only moment has passed"
+
 
 def open_schedule(
     tx: Tx, trigger_id: str, version: int, schedule: Schedule, *, enabled: bool, now: Instant
@@ -26,7 +28,8 @@ def open_schedule(
 def arm(tx: Tx, automation_id: str, *, since: Instant, now: Instant) -> int:
     """Set the next slot, strictly after `since`, of each enabled clock trigger that has none; how many were armed.
 
-    A slot that has come by now is the clock's to answer, as late as it is then.
+    A slot that has come by now is the clock's to answer, as late as it is then. Where only moments were to come and all
+    of them have passed, the automation is completed: it does not look as if it still acted.
     """
     rows = []
     for trigger in tx.triggers(automation_id):
@@ -37,7 +40,18 @@ def arm(tx: Tx, automation_id: str, *, since: Instant, now: Instant) -> int:
         if slot is not None:
             rows.append((trigger.id, slot, TZDATA, trigger.version, trigger.schedule))
     tx.arm(rows)
+    if not rows and _is_over(tx, automation_id):
+        tx.complete({automation_id}, reason=HAS_PASSED, now=now)
     return len(rows)
+
+
+def _is_over(tx: Tx, automation_id: str) -> bool:
+    """Whether all it has to come are moments that have passed, and nothing of it goes on."""
+    clocks = [t for t in tx.triggers(automation_id) if owes(t)]
+    return (
+        bool(clocks) and all(t.next_fire_at is None and schedule_from(t.schedule or "").kind == "at" for t in clocks)
+        and not tx.waiting_runs(automation_id) and not tx.running_runs(automation_id)
+    )
 
 
 def owes(trigger: TriggerRow) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import Any, Literal
 
 from nightporter.admission import admit
@@ -90,15 +91,19 @@ def _definitions(tx: Tx, run_ids: Sequence[str]) -> dict[str, Definition]:
 
 
 def replay(tx: Tx, run_id: str, *, external_id: str, by: str, now: Instant, payload: Any = None) -> Answer:
-    """Run the same work again as a new run that names the old one, with its payload or another."""
+    """Run the same work again as a new run that names the old one, with its payload or another.
+
+    The external id that the ledger keeps begins with the old run's: by that a dead letter is known to be replayed.
+    """
     row = tx.run_origin(run_id)
     if row is None:
         raise NotFound(f"no run has the id {run_id}", next="`nightporter runs` lists them")
     automation_id, firing_id = row
     text, carried = tx.payloads([firing_id]).get(firing_id, ("", None))
     return fire(
-        tx, automation_id, trigger="manual", external_id=external_id, text=text, by=by, now=now,
-        replay_of=RunId(run_id), payload=payload, carried=None if payload is not None else carried,
+        tx, automation_id, trigger="manual", text=text, by=by, now=now, replay_of=RunId(run_id), payload=payload,
+        external_id=run_id + blake2b(external_id.encode(), digest_size=16).hexdigest(),
+        carried=None if payload is not None else carried,
     )
 
 

@@ -63,6 +63,14 @@ class NotStarted(Exception):
         self.passing = error.errno in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
 
+class CutShort(asyncio.CancelledError):
+    """The caller was cancelled, and the child was ended for it; what it had said by then."""
+
+    def __init__(self, finished: Finished) -> None:
+        super().__init__()
+        self.finished = finished
+
+
 async def run_child(command: Command, started: Callable[[int, int], Awaitable[None]], guard: Guard | None) -> Finished:
     """Start a child, wait for its end, and return what it left.
 
@@ -70,8 +78,8 @@ async def run_child(command: Command, started: Callable[[int, int], Awaitable[No
     everything else it started, in sessions of their own too.
 
     `started(group, birth)` must be durable when it returns; if it raises, the program was never executed and the
-    error is passed on. Cancelling ends the child before the CancelledError leaves; a second cancel shortens the
-    grace. Raises NotStarted.
+    error is passed on. Cancelling ends the child before the CancelledError leaves, a CutShort; a second cancel shortens
+    the grace. Raises NotStarted.
     """
     try:
         child = _Child(command)
@@ -85,8 +93,10 @@ async def run_child(command: Command, started: Callable[[int, int], Awaitable[No
         timed_out = not await child.ends_within(command.timeout)
         await child.end(hurried=timed_out)
         return child.finished(timed_out)
-    except BaseException:
+    except BaseException as error:
         await _in_any_case(child)
+        if isinstance(error, asyncio.CancelledError):
+            raise CutShort(child.finished(False)) from error
         raise
     finally:
         child.close()

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import assert_never
 
 from nightporter.clock import Instant, micros
-from nightporter.rules.retry import base_delay, draw, jittered, worth_another
+from nightporter.rules.retry import base_delay, draw, jittered, spread, worth_another
 from nightporter.states import ENDED, RunEvent, RunState, step
 from nightporter.words import Definition, Destination, Ended, Ending, ErrorClass, Outcome, Reason
 
@@ -59,7 +59,8 @@ def after_attempt(
                 delay = jittered(
                     base_delay(attempt, definition.retry, interactive=interactive), draw(run_id, attempt)
                 )
-                wait = min(max(delay, ended.retry_after or timedelta(0)), HOLD_LONGEST)
+                asked = spread(min(ended.retry_after or timedelta(0), HOLD_LONGEST), draw(run_id, attempt))
+                wait = min(max(delay, asked), HOLD_LONGEST)
                 return Next(
                     RunEvent.RETRY, step(RunState.RUNNING, RunEvent.RETRY), ended.reason or reason_of(error_class),
                     None, error_class, ended.error, Instant(now + max(micros(wait), 1)),
@@ -79,7 +80,8 @@ def after_attempt(
             if given_back >= GIVEN_BACK_MOST:
                 return _failed(ErrorClass.TRANSIENT, replace(ended, reason=Reason.PROVIDER_UNAVAILABLE, error=(
                     f"{ended.error}; it was held {given_back} times, and no further".lstrip("; "))))
-            wait = min(max(ended.retry_after or HOLD_DEFAULT, least_wait(given_back)), HOLD_LONGEST)
+            asked = max(ended.retry_after or HOLD_DEFAULT, least_wait(given_back))
+            wait = min(spread(min(asked, HOLD_LONGEST), draw(run_id, attempt, given_back)), HOLD_LONGEST)
             return Next(
                 RunEvent.HOLD, step(RunState.RUNNING, RunEvent.HOLD), Reason.PROVIDER_UNAVAILABLE, None,
                 ErrorClass.TRANSIENT, ended.error, Instant(now + max(micros(wait), 1)),

@@ -50,6 +50,12 @@ def jittered(delay: timedelta, draw: float) -> timedelta:
     return delay * (0.1 + 0.9 * draw)
 
 
+def spread(asked: timedelta, draw: float) -> timedelta:
+    """No sooner than somebody asked us to come back, and up to a quarter of that later: whom they asked at the same
+    time does not come back at the same time. `draw` is in [0, 1)."""
+    return asked * (1 + 0.25 * draw)
+
+
 def draw(*parts: str | int) -> float:
     """A number in [0, 1) derived from what it is for: spread like chance, and the same when asked again."""
     digest = blake2b("\0".join(map(str, parts)).encode(), digest_size=6).digest()

@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
+from nightporter.clock import MINUTE, Instant, moment
 from nightporter.errors import BadSchedule
 
 TZDATA: Final[str] = str(import_module("tzdata").IANA_VERSION)
@@ -77,6 +78,17 @@ def first_pass(name: str, wall: int) -> int:
     while wall - stretch.offset >= stretch.end:
         stretch = stretch_at(name, stretch.end)
     return max(wall - stretch.offset, stretch.start)
+
+
+def month_at(at: Instant, timezone: str) -> str:
+    """The month that it is in a zone: `2026-11`."""
+    return _month(at // (15 * MINUTE), timezone)
+
+
+@lru_cache(maxsize=1024)
+def _month(quarter_hour: int, timezone: str) -> str:
+    # No zone changes its offset within a quarter of an hour, so a month turns on one.
+    return f"{moment(Instant(quarter_hour * 15 * MINUTE)).astimezone(zone(timezone)):%Y-%m}"
 
 
 @lru_cache(maxsize=4096)

@@ -36,6 +36,11 @@ def timed_out(command: Command, finished: Finished, text: str) -> Ended:
                            text=text, log=log_of(finished))
 
 
+def cancelled(finished: Finished, text: str) -> Ended:
+    """The end of a child that was ended because its run was cancelled: what it had said and printed by then is kept."""
+    return Ended.cancelled(text=text, log=log_of(finished))
+
+
 def badly(command: Command, finished: Finished, text: str, *, by_shell: bool = False) -> Ended:
     """The end of a child with a code other than zero. `by_shell`: codes 126 and 127 are the shell's own words."""
     code = exit_code(finished)

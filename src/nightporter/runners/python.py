@@ -18,7 +18,7 @@ from nightporter.errors import BadInput
 from nightporter.outside.commands import Command, scrubbed
 from nightporter.outside.guard import Guard
 from nightporter.outside.options import items, mapping, need, typed, wrong
-from nightporter.outside.processes import Finished, NotStarted, run_child
+from nightporter.outside.processes import CutShort, Finished, NotStarted, run_child
 from nightporter.runners import exits
 from nightporter.runners.workplace import (
     PROCESS_KEYS,
@@ -72,6 +72,8 @@ class Python:
                 return exits.misconfigured(error)
             try:
                 finished = await run_child(command, partial(desk.child_started, work), self._guard)
+            except CutShort as cut:
+                return exits.cancelled(cut.finished, "")
             except NotStarted as error:
                 return exits.unstartable(command, error)
         if finished.timed_out:

@@ -15,7 +15,7 @@ from nightporter.errors import BadInput
 from nightporter.outside.commands import Command, program, scrubbed
 from nightporter.outside.guard import Guard
 from nightporter.outside.options import mapping, need, typed, wrong
-from nightporter.outside.processes import NotStarted, run_child
+from nightporter.outside.processes import CutShort, NotStarted, run_child
 from nightporter.runners import exits
 from nightporter.runners.workplace import (
     PROCESS_KEYS,
@@ -88,6 +88,8 @@ class Script:
 async def _ended(work: Work, desk: Desk, command: Command, guard: Guard | None) -> Ended:
     try:
         finished = await run_child(command, partial(desk.child_started, work), guard)
+    except CutShort as cut:
+        return exits.cancelled(cut.finished, cut.finished.stdout.text)
     except NotStarted as error:
         return exits.unstartable(command, error)
     text = finished.stdout.text

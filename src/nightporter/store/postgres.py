@@ -19,7 +19,15 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from nightporter import logs
 from nightporter.clock import SECOND, Clock, Instant
-from nightporter.errors import BadInput, StoreCorrupt, StoreError, StoreLocked, StoreRefused, StoreUnwritable
+from nightporter.errors import (
+    BadInput,
+    StoreCorrupt,
+    StoreEntangled,
+    StoreError,
+    StoreLocked,
+    StoreRefused,
+    StoreUnwritable,
+)
 from nightporter.store.kicks import Kicks
 from nightporter.store.migrate import OURS, as_number, migrate, newest, refuse_newer
 from nightporter.store.named import Query, queries
@@ -184,12 +192,12 @@ def translate(error: Exception) -> Exception:
     """A driver's error as this program names it; anything else as it is."""
     why = str(error).strip()
     match error:
-        case pg.LockNotAvailable() | pg.DeadlockDetected() | pg.SerializationFailure():
+        case pg.DeadlockDetected() | pg.SerializationFailure():
+            return StoreEntangled("another process waited for the same rows", why=why, next="try again")
+        case pg.LockNotAvailable():
             return StoreLocked("another process holds the rows", why=why, next="try again")
         case pg.DiskFull() | pg.ReadOnlySqlTransaction() | pg.InsufficientPrivilege():
-            return StoreUnwritable(
-                "the database cannot be written", why=why, next="check its disk and the user's rights"
-            )
+            return StoreUnwritable("the database cannot be written", why=why, next="check its disk and your rights")
         case pg.DataCorrupted() | pg.IndexCorrupted():
             return StoreCorrupt("the database is damaged", why=why, next="restore a backup")
         case psycopg.OperationalError() | psycopg.InterfaceError():

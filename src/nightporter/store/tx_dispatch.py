@@ -269,9 +269,11 @@ class DispatchTx(TxBase):
         """`(automation, run, outcome, success at, failure at, reset, errors)`, one row an automation."""
         self.sql.each("automation_health", rows)
 
-    def complete(self, automation_ids: Collection[str], *, now: Instant) -> None:
+    def complete(
+        self, automation_ids: Collection[str], *, now: Instant, reason: str = "its only moment has its outcome"
+    ) -> None:
         """One-shots with nothing armed any more."""
-        self.sql.each("automation_complete", [(a,) for a in sorted(automation_ids)], now=now)
+        self.sql.each("automation_complete", [(a,) for a in sorted(automation_ids)], now=now, reason=reason)
 
     def add_to_month(self, rows: Sequence[Row]) -> None:
         """`(automation, month, runs, succeeded, quiet, failed, cancelled)`, one row an automation and month."""

@@ -25,11 +25,15 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from nightporter import logs
-from nightporter.errors import StoreError, StoreRefused
+from nightporter.errors import StoreEntangled, StoreError, StoreRefused
 from nightporter.store.tx import Taker, Tx
 
 T = TypeVar("T")
 log = logs.get(__name__)
+
+TRIES = 6
+"""How often a function alone is tried, where it and a function of another process waited for one another: what shares
+a commit takes its locks in the order in which it came, and so may another."""
 
 
 class Transactions(Protocol):
@@ -197,12 +201,13 @@ class Writer:
         if self._commit_together(jobs):
             return
         for job in jobs:
-            if not self._commit_together([job]):
-                self._commit_together([job], riders=False)
+            for left in reversed(range(TRIES)):
+                if self._commit_together([job], riders=left == TRIES - 1, again=left > 0):
+                    break
 
-    def _commit_together(self, jobs: list[_Job[Any]], *, riders: bool = True) -> bool:
+    def _commit_together(self, jobs: list[_Job[Any]], *, riders: bool = True, again: bool = True) -> bool:
         """True when the jobs are answered: committed, or a single one that failed. False: try each alone, and a
-        single one without its riders."""
+        single one without its riders. `again`: one that waited in a ring with another process is to be tried again."""
         transactions = self._transactions
         try:
             tx = transactions.begin()
@@ -221,6 +226,8 @@ class Writer:
         try:
             for done, job in enumerate(jobs, 1):
                 self._run(job, tx)
+                if isinstance(job.error, StoreEntangled) and again:
+                    raise job.error
                 if job.error is not None and not transactions.alive():
                     raise StoreError("the transaction was rolled back by the database")
                 self._give_way_to_callers(jobs, done)
@@ -233,7 +240,8 @@ class Writer:
             transactions.rollback()
             if committing:
                 self._doubt(jobs, rode)
-            if len(jobs) == 1 and not isinstance(error, _RiderFell):
+            entangled = again and isinstance(transactions.translate(error), StoreEntangled)
+            if len(jobs) == 1 and not isinstance(error, _RiderFell) and not entangled:
                 jobs[0].error = jobs[0].error or transactions.translate(error)
                 self._is_ill(jobs[0].error)
                 self._answer(jobs, ())

@@ -170,8 +170,8 @@ class Runner(Protocol):
 
     async def run(self, work: Work, desk: Desk) -> Ended:
         """Execute one attempt. Cancelling the task must end the work itself, child processes included, before the
-        CancelledError leaves. The timeout is the runner's to enforce when it has a process to kill; dispatch
-        cancels the task a moment later in any case."""
+        CancelledError leaves, or `Ended.cancelled` is returned with what it has said by then. The timeout is the
+        runner's to enforce when it has a process to kill; dispatch cancels the task a moment later in any case."""
 
 
 class QuickRunner(Protocol):

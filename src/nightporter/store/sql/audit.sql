@@ -403,7 +403,7 @@ SELECT q.*, count(*) OVER () FROM (
     SELECT e.run_id, e.key, e.name FROM effect e
     JOIN transition x ON x.run_id = e.run_id AND x.from_state = 'running' AND x.token = e.token
     LEFT JOIN transition n ON n.run_id = x.run_id AND n.seq = x.seq + 1
-    WHERE e.state = 'intended' AND e.name <> 'started'
+    WHERE e.state = 'intended' AND NOT (e.name = 'started' AND e.key = 'started:' || e.token)
       AND ((x.to_state = 'queued' AND x.reason = 'shutdown') OR (x.to_state = 'lost' AND n.to_state = 'queued'))
 ) AS q ORDER BY 1, 2 LIMIT 10;
 
@@ -413,7 +413,7 @@ SELECT r.automation_id, r.version, count(*), min(r.id) FROM effect e
 JOIN run r ON r.id = e.run_id
 JOIN transition x ON x.run_id = e.run_id AND x.from_state = 'running' AND x.token = e.token
 LEFT JOIN transition n ON n.run_id = x.run_id AND n.seq = x.seq + 1
-WHERE e.name = 'started'
+WHERE e.name = 'started' AND e.key = 'started:' || e.token
   AND ((x.to_state = 'queued' AND x.reason = 'shutdown') OR (x.to_state = 'lost' AND n.to_state = 'queued'))
 GROUP BY r.automation_id, r.version;
 
@@ -422,7 +422,8 @@ GROUP BY r.automation_id, r.version;
 SELECT q.*, count(*) OVER () FROM (
     SELECT e.run_id, 'its start mark' AS what, e.token FROM effect e
     JOIN transition x ON x.run_id = e.run_id AND x.from_state = 'running' AND x.token = e.token
-    WHERE e.name = 'started' AND e.state = 'intended' AND x.to_state NOT IN ('lost', 'review')
+    WHERE e.name = 'started' AND e.key = 'started:' || e.token AND e.state = 'intended'
+      AND x.to_state NOT IN ('lost', 'review')
     UNION ALL
     SELECT c.run_id, 'the line of its child', c.token FROM child c
     JOIN transition x ON x.run_id = c.run_id AND x.from_state = 'running' AND x.token = c.token

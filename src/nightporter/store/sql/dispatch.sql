@@ -247,7 +247,7 @@ WHERE automation.id = r.id;
 
 -- name: automation_complete  active -> completed
 -- A one-shot has its outcome.
-UPDATE automation SET state = 'completed', state_reason = 'its only moment has its outcome', state_by = 'desk',
+UPDATE automation SET state = 'completed', state_reason = :reason, state_by = 'desk',
        state_at = :now
 FROM @rows(id text) AS r
 WHERE automation.id = r.id AND automation.state = 'active'
@@ -297,11 +297,15 @@ UPDATE effect SET state = 'done', done_at = CASE WHEN effect.intended_at > :now 
 FROM @rows(run_id text, key text) AS r WHERE effect.run_id = r.run_id AND effect.key = r.key AND effect.state = 'intended';
 
 -- name: effect_counts
--- How many effects of a run are done, and how many are open questions; the attempt's own start is not an effect.
+-- How many effects of a run are done, and how many are open questions; the attempt's own start is not an effect. Its key
+-- tells it: a person's effect may be called `started` too.
 SELECT r.run_id,
-       (SELECT count(*) FROM effect e WHERE e.run_id = r.run_id AND e.state = 'done' AND e.name <> 'started'),
-       (SELECT count(*) FROM effect e WHERE e.run_id = r.run_id AND e.state = 'intended' AND e.name <> 'started'),
-       (SELECT count(*) FROM effect e WHERE e.run_id = r.run_id AND e.state = 'intended' AND e.name = 'started')
+       (SELECT count(*) FROM effect e WHERE e.run_id = r.run_id AND e.state = 'done'
+        AND NOT (e.name = 'started' AND e.key = 'started:' || e.token)),
+       (SELECT count(*) FROM effect e WHERE e.run_id = r.run_id AND e.state = 'intended'
+        AND NOT (e.name = 'started' AND e.key = 'started:' || e.token)),
+       (SELECT count(*) FROM effect e WHERE e.run_id = r.run_id AND e.state = 'intended'
+        AND e.name = 'started' AND e.key = 'started:' || e.token)
 FROM @rows(run_id text) AS r;
 
 -- name: effect_forget_intents

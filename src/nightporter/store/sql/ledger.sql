@@ -116,6 +116,7 @@ WHERE run.automation_id = :automation_id AND (run.queued_at, run.id) < (:before_
 ORDER BY run.queued_at DESC, run.id DESC LIMIT :room;
 
 -- name: read_runs_dead
+-- Until a replay of it became a run: its external id begins with that of the run, and hexadecimal digits follow.
 SELECT run.id, run.automation_id, a.name, run.workspace, run.trigger_id, run.firing_id, run.source, run.version,
        run.runner, run.state, run.reason, run.blocked, run.run_after, run.attempt, run.attempts, run.worker,
        run.scheduled_for, run.queued_at, run.started_at, run.attempt_at, run.ended_at, run.ran_late, run.outcome,
@@ -124,6 +125,8 @@ SELECT run.id, run.automation_id, a.name, run.workspace, run.trigger_id, run.fir
 FROM run LEFT JOIN automation a ON a.id = run.automation_id
 WHERE run.dead_at IS NOT NULL AND (run.dead_at, run.id) < (:before_at, :before)
   AND (:automation_id = '' OR run.automation_id = :automation_id)
+  AND NOT EXISTS (SELECT 1 FROM firing f WHERE f.trigger_id = run.automation_id || '/manual'
+                  AND f.dedupe_key > run.id AND f.dedupe_key < run.id || 'g' AND f.run_id IS NOT NULL)
 ORDER BY run.dead_at DESC, run.id DESC LIMIT :room;
 
 -- name: read_run_ids
@@ -279,7 +282,9 @@ WHERE run.state IN ('queued', 'running', 'held', 'lost') AND run.state = 'runnin
 SELECT run.state, count(*) FROM run WHERE run.state IN ('lost', 'review', 'held') GROUP BY run.state ORDER BY run.state;
 
 -- name: read_dead_count
-SELECT count(*) FROM run WHERE dead_at IS NOT NULL;
+SELECT count(*) FROM run WHERE dead_at IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM firing f WHERE f.trigger_id = run.automation_id || '/manual'
+                  AND f.dedupe_key > run.id AND f.dedupe_key < run.id || 'g' AND f.run_id IS NOT NULL);
 
 -- name: read_delivery_counts
 -- `(pending, the earliest next try, sending, given up or unknown)`.

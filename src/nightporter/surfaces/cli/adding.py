@@ -17,6 +17,7 @@ from nightporter.errors import BadDefinition, BadInput, Conflict
 from nightporter.ledger import automation_detail
 from nightporter.ledger.details import AutomationDetail
 from nightporter.ledger.moments import spoken
+from nightporter.rules.ceilings import beyond_the_ceiling
 from nightporter.rules.schedule import next_due, sentence
 from nightporter.states import AutomationState
 from nightporter.store import Tx
@@ -77,12 +78,27 @@ def add(
         made = place.change(
             lambda tx: _define(tx, definition, paused, reason, replace, place.clock.now()), dry_run=dry_run
         )
+        warnings = _warnings(definition, made, now)
         if place.out.as_json:
-            place.out.json({**made.as_json(), "dry_run": dry_run})
+            place.out.json({**made.as_json(), "warnings": warnings, "dry_run": dry_run})
         else:
             place.out.line(f"{'Would be saved' if dry_run else 'Saved'} as {made.line.name} ({made.line.state}).")
+            for warning in warnings:
+                place.out.note(f"mind: {warning}")
             if not dry_run and not place.somebody_works():
                 place.out.note("no desk is running: nightporter up starts one")
+
+
+def _warnings(definition: Definition, made: AutomationDetail, now: Instant) -> list[str]:
+    """What is as it was said, and hardly as it was meant."""
+    found = []
+    if made.line.state == AutomationState.COMPLETED:
+        found.append("the moment it is to run at has passed, so it will not run by itself; say a later one with "
+                     "--replace, or run it now with: nightporter run " + made.line.name)
+    if (slots := beyond_the_ceiling(definition, now)) is not None:
+        found.append(f"it is due {slots} times in an hour, and limits.per_hour lets {definition.limits.per_hour} "
+                     "through: the others are skipped; write `per_hour: none` or a higher number under `limits:`")
+    return found
 
 
 def _define(
@@ -168,6 +184,8 @@ def _preview(place: Place, definition: Definition, now: Instant) -> None:
         if counted.kind == "every" and counted.anchor is None:
             counted = dataclasses.replace(counted, anchor=now)  # as it will be when it is stored
         slot, n = next_due(counted, now), 0
+        if slot is None:
+            place.out.line("  never: that has passed" if counted.kind == "at" else "  never")
         while slot is not None and n < FIRES:
             place.out.line(f"  {spoken(slot, counted.timezone)}")
             slot, n = next_due(counted, slot), n + 1

@@ -97,12 +97,36 @@ def disable(
 
 
 def remove(
-    name: Name, *, reason: Annotated[str, Parameter(help="Why, for those who ask.")] = "",
+    *names: Annotated[str, Parameter(help="Names or ids, or the beginnings of some.")],
+    reason: Annotated[str, Parameter(help="Why, for those who ask.")] = "",
     dry_run: DryRun = False, common: Common = USUAL,
 ) -> None:
-    """Take an automation out of the lists: what waits is cancelled, what runs is ended, its history stays."""
+    """Take automations out of the lists: what waits is cancelled, what runs is ended, their history stays. Of several,
+    all are removed or none."""
+    if not names:
+        raise BadInput("nothing is said to be removed", next="name one or more: nightporter list shows them")
 
-    _change(name, lambda tx, id, now: operations.remove(tx, id, by=person(), reason=reason, now=now), dry_run, common)
+    def each(tx: Tx, automation_id: str, now: Instant) -> None:
+        operations.remove(tx, automation_id, by=person(), reason=reason, now=now)
+
+    if len(names) == 1:
+        _change(names[0], each, dry_run, common)
+        return
+    with opened(common) as place:
+        def work(tx: Tx) -> list[AutomationDetail]:
+            now = place.clock.now()
+            wanted = list(dict.fromkeys(resolve(tx, name) for name in names))
+            tx.lock_automations(wanted)  # in the one order, whatever the order of the names
+            for automation_id in wanted:
+                each(tx, automation_id, now)
+            return [automation_detail(tx, automation_id, now=now) for automation_id in wanted]
+
+        found = place.change(work, dry_run=dry_run)
+        if place.out.as_json:
+            place.out.json({"items": [one.line.as_json() for one in found], "dry_run": dry_run})
+            return
+        for one in found:
+            place.out.line(f"{one.line.name} {'would be' if dry_run else 'is'} {one.line.state}")
 
 
 def _change(name: str, act: Callable[[Tx, str, Instant], None], dry_run: bool, common: Common) -> None:
