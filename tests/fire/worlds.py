@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -150,10 +152,31 @@ def errands(desk: Hit) -> None:
     desk.define("one-by-one", script("sleep 60", order), limits={**FREE, "concurrent": 1})
 
 
+def letters(desk: Hit) -> None:
+    """Three acts one after the other, started by hand only."""
+
+    @desk.automation(name="letters", limits=FREE, idempotent=True, retry={"attempts": 5})
+    def write(run: Run) -> str:
+        return act(desk, run, "note", "mail", "file")
+
+
+def poisoned(desk: Hit) -> None:
+    """Work that kills the process it runs in; started by hand only."""
+
+    def kills() -> str:
+        os.killpg(0, signal.SIGKILL)
+        return "never said"
+
+    desk.automation(name="poison", limits=FREE)(kills)
+    desk.automation(name="poison-again", limits=FREE, idempotent=True)(kills)
+    desk.define("meek", {"echo": {"text": "after you"}}, limits=FREE)
+
+
 def empty(desk: Hit) -> None:
     """Whatever is in the store already."""
 
 
 WORLDS: dict[str, World] = {
-    "house": house, "storm": storm, "crowd": crowd, "many": many, "errands": errands, "empty": empty,
+    "house": house, "storm": storm, "crowd": crowd, "many": many, "errands": errands, "letters": letters,
+    "poisoned": poisoned, "empty": empty,
 }

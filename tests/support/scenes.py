@@ -32,8 +32,10 @@ def a_night(store: Store, begin: str) -> Night:
 
 
 def until(night: Night, time: str) -> None:
-    """Time passes up to then, and the clock answers what is due; nothing is run."""
-    night.tick(microseconds=at(time) - night.now)
+    """Time passes up to then, the clock awake at each slot on the way; nothing is run."""
+    while night.now < at(time):
+        upcoming = night.store.read(lambda tx: tx.next_slot(night.now))
+        night.tick(microseconds=min(upcoming or at(time), at(time)) - night.now)
 
 
 def slots(night: Night, *columns: str) -> list[tuple[Any, ...]]:
