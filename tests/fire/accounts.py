@@ -131,7 +131,7 @@ def runs(house: House) -> Iterable[str]:
 
 def books(house: House) -> Iterable[str]:
     """Every line is one of those by verdict, every admitted one is a run, and every run is in a state; those that have
-    ended are what the months add up to, but for those that were replaced before they started."""
+    ended are what the months add up to."""
     ledger = house.ledger
     lines = dict(ledger.rows("SELECT verdict, count(*) FROM firing GROUP BY verdict"))
     states = dict(ledger.rows("SELECT state, count(*) FROM run GROUP BY state"))
@@ -141,14 +141,8 @@ def books(house: House) -> Iterable[str]:
         yield f"{unanswered} lines that admitted nothing name a run"
     [months] = ledger.rows("SELECT coalesce(sum(runs), 0), coalesce(sum(succeeded), 0), coalesce(sum(quiet), 0), "
                            "coalesce(sum(failed), 0), coalesce(sum(cancelled), 0) FROM rollup_month")
-    # A run that was lost and is not wanted any more is queued and cancelled in one transaction, and counted.
-    replaced = ledger.count(
-        "transition t JOIN transition b ON b.run_id = t.run_id AND b.seq = t.seq - 1 WHERE t.to_state = 'cancelled' "
-        "AND t.from_state IN ('queued', 'held') AND t.reason = 'superseded' "
-        "AND NOT (coalesce(b.from_state, '') = 'lost' AND b.at = t.at)")
-    counted = (sum(states.get(state, 0) for state in ENDED) - replaced, states.get("succeeded", 0),
-               states.get("skipped", 0), states.get("failed", 0) + states.get("timed_out", 0),
-               states.get("cancelled", 0) - replaced)
+    counted = (sum(states.get(state, 0) for state in ENDED), states.get("succeeded", 0), states.get("skipped", 0),
+               states.get("failed", 0) + states.get("timed_out", 0), states.get("cancelled", 0))
     if tuple(map(int, months)) != counted:
         yield f"the months count {months} runs, succeeded, quiet, failed, cancelled; the ledger has {counted}"
 

@@ -227,6 +227,7 @@ class Account:
                 else:
                     run.becomes("cancelled")
                     run.ended_at, run.reason = now, "superseded"
+                    a.told_of += 1
         priority = 3 if by_hand else a.wish.priority
         self.runs[run_id] = Run(
             run_id, a, trigger, a.wish, len(self.lines), now, now + priority * 10 * MICRO + place,
