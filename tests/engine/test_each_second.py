@@ -10,38 +10,35 @@ from desks import until
 from engines import Engines
 
 from nightporter import operations
-from nightporter.clock import ManualClock, micros
+from nightporter.clock import micros
 from nightporter.engine import Engine
 from nightporter.engine.sweeper import Seen
 from nightporter.store import Tx
 from words import a_definition, an_automation
 
 
-async def a_pause(engine: Engine, *, minutes: int) -> str:
+async def a_short_pause(engine: Engine) -> str:
+    """Its end is long before the next sweep."""
     automation = an_automation(engine.store, a_definition(), now=engine.clock.now())
     await engine.write(lambda tx: operations.pause(
         tx, automation, by="ann", reason="lunch", now=engine.clock.now(),
-        until=engine.clock.now() + micros(timedelta(minutes=minutes)),  # type: ignore[arg-type]  # an instant
+        until=engine.clock.now() + micros(timedelta(milliseconds=50)),  # type: ignore[arg-type]  # an instant
     ))
     return automation
 
 
-async def test_a_pause_is_over_when_its_end_comes_and_not_when_a_sweep_does(
-    engines: Engines, clock: ManualClock
-) -> None:
-    engine = engines(clock=clock)
+async def test_a_pause_is_over_when_its_end_comes_and_not_when_a_sweep_does(engines: Engines) -> None:
+    engine = engines()
     await engine.start()
-    automation = await a_pause(engine, minutes=10)
-    clock.advance(timedelta(minutes=10))
+    automation = await a_short_pause(engine)
     await until(lambda: engine.store.write(lambda tx: tx.lock_automation(automation)).state == "active")  # type: ignore[union-attr]
 
 
 async def test_a_pause_that_cannot_be_ended_is_tried_once_and_left_to_the_sweep(
-    engines: Engines, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    engines: Engines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = engines(clock=clock)
+    engine = engines()
     await engine.start()
-    await a_pause(engine, minutes=10)
     tried: list[int] = []
     monkeypatch.setattr(engine._sweeper, "upkeep", lambda: tried.append(1))
     turns = 0
@@ -53,7 +50,7 @@ async def test_a_pause_that_cannot_be_ended_is_tried_once_and_left_to_the_sweep(
         return look(tx)
 
     monkeypatch.setattr(engine._sweeper, "look", counted)
-    clock.advance(timedelta(minutes=10))
+    await a_short_pause(engine)
     await until(lambda: tried)
     turns = 0
     await until(lambda: turns > 5)

@@ -309,8 +309,7 @@ class Engine:
     def _whats_due(self) -> tuple[bool, bool, bool, str | None]:
         self.store.set_clock()
         now = self.clock.now()
-        changed = self.store.changed_elsewhere()
-        if changed:
+        if changed := self.store.changed_elsewhere():
             self.flight.cancel_asked()
         run, delivery, leader, workers = self.store.read(look_around)
         self._sweeper.heed(leading=self.leading)

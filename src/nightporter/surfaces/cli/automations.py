@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from nightporter import operations
 from nightporter.clock import Instant, micros
+from nightporter.errors import BadInput
 from nightporter.ledger import AutomationDetail, automation_detail, resolve
 from nightporter.ledger.moments import asked_span, lasting, spoken
 from nightporter.store import Tx
