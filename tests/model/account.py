@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 
 from model.slots import MICRO, Slots
 from model.standing import Automation, Trigger
+from model.trouble import Admitted
 from model.wishes import SENT_TO, Wish
+from nightporter.dispatch import Claimed
 from nightporter.words import Answer, Firing, Overlap, Settled
 
 OPEN = ("queued", "running", "held")
@@ -130,6 +132,8 @@ class Account:
     kept: dict[tuple[str, str], str | None] = field(default_factory=dict)
     """The run that the first telling became, by trigger and external id."""
     stopped: bool = False
+    taker: str = ""
+    """The worker that is offered what is admitted."""
     tally: Counter[str] = field(default_factory=Counter)
 
     def named(self, name: str) -> Automation | None:
@@ -181,8 +185,11 @@ class Account:
         yield "queue_full", wish.queued is not None and len(waiting) >= wish.queued
         yield "overlap", trigger.overlap is Overlap.SKIP and bool(self.of(a, *OPEN))
 
-    def hear(self, now: int, firing: Firing | Settled, answer: Answer, place: int) -> None:
-        """An arrival was told to be this: it is what it should be, and stands from now on."""
+    def hear(
+        self, now: int, firing: Firing | Settled, answer: Answer, place: int, begun: Sequence[Claimed] = ()
+    ) -> None:
+        """An arrival was told to be this: it is what it should be, and stands from now on. `begun`: runs of its batch
+        that began in the write that admitted them."""
         trigger = self.trigger(firing.trigger_id)
         span: tuple[int | None, ...] = (None, None, None)
         slot = None
@@ -214,6 +221,8 @@ class Account:
         if verdict == "admitted":
             assert run is not None
             self._admit(run, trigger, slot, now, place)
+        for one in begun:
+            self._begins_at_once(one, now)
 
     def _admit(self, run_id: str, trigger: Trigger, slot: int | None, now: int, place: int) -> None:
         assert run_id not in self.runs, f"{run_id} was admitted twice"
@@ -234,6 +243,39 @@ class Account:
             Overlap.PARALLEL if by_hand else trigger.overlap, slot, a.wish.attempts,
         )
         trigger.runs += 1
+
+    # -- a start ----------------------------------------------------------------------------------------------
+
+    def may_start(self, run: Run) -> None:
+        """Nothing stands in the way of a run that is claimed."""
+        a = run.automation
+        assert run.state == "queued", f"{run.id} was {run.state} and is claimed"
+        assert not self.stopped
+        assert run.by_hand or a.state not in ("proposed", "paused"), f"{run.id} was claimed and {a.id} is {a.state}"
+        limit = a.wish.concurrent
+        assert limit is None or len(self.of(a, "running")) < limit, f"{run.id}: no more than {limit} at once"
+
+    def starts(self, run: Run, worker: str, now: int, *, marked: bool) -> None:
+        """`marked`: as begun by something that nobody can see into."""
+        run.becomes("running")
+        run.token, run.attempt, run.worker = run.token + 1, run.attempt + 1, worker
+        run.began = run.began or now
+        if run.automation.wish.cooldown and not run.by_hand:
+            run.automation.last_start = now
+        if marked:
+            run.marks.add(run.token)
+
+    def _begins_at_once(self, one: Claimed, now: int) -> None:
+        run = self.runs[one.work.run_id]
+        self.may_start(run)
+        passed = [r.id for r in self.of(run.automation, "queued") if r.order < run.order and not r.ready
+                  and (r.by_hand or run.automation.state == "active") and not r.alone]
+        assert not passed, f"{run.id} began at once and passed {passed}"
+        others = [r.id for r in self.of(run.automation, *OPEN) if r.order < run.order]
+        assert not (run.alone and others), f"{run.id} goes alone, began at once, and {others} are going"
+        self.tally["began at once"] += 1
+        self.starts(run, self.taker, now, marked=run.wish.runner == "python")
+        assert (one.work.token, one.work.attempt) == (1, 1)
 
     # -- slots ------------------------------------------------------------------------------------------------
 
@@ -256,20 +298,20 @@ class Account:
         return answers
 
     def hear_slots(
-        self, trigger: Trigger, heard: Sequence[tuple[int, Firing | Settled, Answer, int]], now: int
+        self, trigger: Trigger, heard: Sequence[Admitted], now: int
     ) -> bool:
         """The slots of a trigger up to now were answered so. Whether one became a run."""
         expected = self.owed(trigger, now)
         told = [
             (f.slot_from, f.slot_to, f.count, f.exact) if isinstance(f, Settled) else (f.scheduled_for,)
-            for _, f, _, _ in heard
+            for _, f, *_ in heard
         ]
         assert told == expected, f"{trigger.id} at {now} answered {told}, and owed {expected}"
-        for at, firing, answer, place in heard:
-            assert at == now
-            self.hear(at, firing, answer, place)
+        for one in heard:
+            assert one[0] == now
+            self.hear(*one)
         trigger.moves_on(now)
-        return any(answer.run_id is not None for _, _, answer, _ in heard)
+        return any(answer.run_id is not None for _, _, answer, *_ in heard)
 
     # -- an end -----------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from nightporter.clock import Instant
 from nightporter.errors import Conflict
 from nightporter.states import AutomationState
 from nightporter.store import Tx
-from nightporter.words import Firing, Reason, TriggerId
+from nightporter.words import Firing, Reason, Settled, TriggerId
 
 A_MOMENT = timedelta(microseconds=10)
 """No two arrivals that are told apart are of one instant."""
@@ -186,10 +186,12 @@ class Asking(Desk):
         """Arrivals that are told together; they become what they would one by one."""
         self.clock.advance(A_MOMENT)
         now = self.now
+        compared = len(firings) > 1 and self.store.taker is None
+        work = _alike if compared else admit
         self.try_("arrive" if len(firings) == 1 else "batch", lambda: self.store.write(
-            lambda tx: _alike(tx, firings, now) if len(firings) > 1 else admit(tx, firings, now=now)), trouble)
+            lambda tx: work(tx, firings, now=now)), trouble)
         for each in self.done:
-            assert [f for _, f, _, _ in each.admitted] == list(firings)
+            assert [f for _, f, *_ in each.admitted] == list(firings)
             for one in each.admitted:
                 self.account.hear(*one)
 
@@ -198,10 +200,10 @@ class Asking(Desk):
         self.try_("replay", lambda: self.store.write(lambda tx: operations.replay(
             tx, run.id, external_id=external, by="ann", now=self.now)), trouble)
         for each in self.done:
-            ((at, firing, answer, place),) = each.admitted
-            assert isinstance(firing, Firing)
-            assert firing.replay_of == run.id
-            self.account.hear(at, firing, answer, place)
+            (one,) = each.admitted
+            assert isinstance(one[1], Firing)
+            assert one[1].replay_of == run.id
+            self.account.hear(*one)
 
     # -- runs and results ----------------------------------------------------------------------------------------
 
@@ -279,7 +281,7 @@ def a_firing(a: Automation, trigger: str, key: int, size: int, number: int) -> F
                   payload='{"a": 1}' if key % 3 == 1 else None, sender="ann", drawn=key < 0)
 
 
-def _alike(tx: Tx, firings: Sequence[Firing], now: Instant) -> list[Any]:
+def _alike(tx: Tx, firings: Sequence[Firing | Settled], *, now: Instant) -> list[Any]:
     """Admit a batch, after one by one was tried and taken back: both are the same."""
     connection = tx.sql._connection  # type: ignore[attr-defined]  # both databases have one
     connection.execute("SAVEPOINT apart")

@@ -11,7 +11,7 @@ from model.labour import Labour
 from nightporter.ledger.audit import audit
 from nightporter.store import Tx
 
-BACKWARDS = frozenset({"I-14", "I-18", "I-36", "I-37", "I-53", "I-54", "I-63a"})
+BACKWARDS = frozenset({"I-14", "I-18", "I-36", "I-37", "I-53", "I-54", "I-61", "I-63a"})
 """Checks that compare runs and slots with one another by the wall: they may be wrong where it was put back."""
 UNREPAIRED = frozenset({"I-29", "N-14"})
 """Checks of what the next sweep repairs."""

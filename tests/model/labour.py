@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -17,14 +18,18 @@ from nightporter.clock import Instant
 from nightporter.delivery import LANE_SLOTS, Taken, Tried, record, take
 from nightporter.delivery.recover import take_back as take_back_deliveries
 from nightporter.dispatch import Attempt, Claimed, Definitions, claim, end
+from nightporter.dispatch.claim import take as take_at_once
 from nightporter.dispatch.desk import NotWrittenDown, WorkerDesk
 from nightporter.dispatch.recover import take_back
 from nightporter.errors import LostClaim, MayHaveHappened, StoreError
+from nightporter.store import Tx
+from nightporter.store.tx_admission import Arrival
 from nightporter.store.tx_sweep import SweepTx
 from nightporter.sweep import Leases, bury, prune
 from nightporter.words import Receipt, RunId, Sent
 
 ASLEEP = ("proposed", "paused")
+SLOTS = 5
 CLASS_OF = {"transient": "transient", "transient, later": "transient", "nonzero": "nonzero_exit",
             "exception": "exception", "configuration": ""}
 DAY = 86_400_000_000
@@ -61,7 +66,7 @@ class Labour(Asking):
             in_turn = self.went_back or ranks.get(one.work.workspace, 0) <= run.rank
             assert in_turn, f"{run.id} was claimed out of its turn"
             ranks[one.work.workspace] = run.rank
-            self._starts(run, worker, now)
+            self.account.starts(run, worker.id, now, marked=run.wish.runner == "python" and "python" in worker.runners)
             assert (one.work.token, one.work.attempt) == (run.token, run.attempt)
             assert one.definition is not None
         if only is None and len(claimed) < room:
@@ -70,25 +75,39 @@ class Labour(Asking):
             worker.flying += claimed
 
     def _may_start(self, run: Run, worker: Worker, now: int, *, by_name: bool) -> None:
-        a = run.automation
-        assert run.state == "queued", f"{run.id} was {run.state} and is claimed"
+        self.account.may_start(run)
         assert run.ready <= now, f"{run.id} was claimed {run.ready - now} too early"
-        assert run.by_hand or a.state not in ASLEEP, f"{run.id} was claimed and {a.id} is {a.state}"
         assert by_name or run.wish.runner in worker.runners
-        limit = a.wish.concurrent
-        assert limit is None or len(self.account.of(a, "running")) < limit, f"{run.id}: no more than {limit} at once"
         if run.alone and not self.went_back:
-            before = [r.id for r in self.account.of(a, *OPEN) if r.order < run.order and "review" not in r.states]
+            before = [r.id for r in self.account.of(run.automation, *OPEN)
+                      if r.order < run.order and "review" not in r.states]
             assert not before or "review" in run.states, f"{run.id} goes alone, and {before} are going"
 
-    def _starts(self, run: Run, worker: Worker, now: int) -> None:
-        run.becomes("running")
-        run.token, run.attempt, run.worker = run.token + 1, run.attempt + 1, worker.id
-        run.began = run.began or now
-        if run.wish.runner == "python" and "python" in worker.runners:
-            run.marks.add(run.token)
-        if run.automation.wish.cooldown and not run.by_hand:
-            run.automation.last_start = now
+    @contextlib.contextmanager
+    def taking(self, worker: Worker | None) -> Iterator[None]:
+        """A worker is offered what is admitted meanwhile, and takes what it has room for."""
+        if worker is None or len(worker.flying) >= SLOTS:
+            yield
+            return
+        fetched: list[Claimed] = []
+
+        def taker(tx: Tx, arrivals: Sequence[Arrival], now: Instant) -> Collection[str]:
+            room = SLOTS - len(worker.flying) - len(tx.taken.get("queued", ()))
+            taken = [] if room <= 0 else take_at_once(
+                tx, arrivals, worker=worker.id, room=room, now=now, runners=worker.runners, definitions=worker.known)
+            tx.taken.setdefault("queued", []).extend(taken)
+            fetched[:] = [c for c in fetched if c not in taken] + taken
+            return {c.work.run_id for c in taken}
+
+        self.store.taker, self.account.taker = taker, worker.id
+        done = len(self.told)
+        try:
+            yield
+        finally:
+            self.store.taker = None
+            if all(self.told[done:]):  # whoever was not told does not know what it has taken
+                worker.flying += [c for c in fetched if c.work.run_id in self.account.runs
+                                  and self.account.runs[c.work.run_id].worker == worker.id]
 
     def _nobody_was_left(self, worker: Worker, now: int) -> None:
         """A claim that had room for more left nothing that could have been claimed."""

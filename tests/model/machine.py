@@ -30,16 +30,20 @@ STARTS = [instant(datetime(2026, 3, 28, 20, 0, tzinfo=UTC)), instant(datetime(20
 """The evenings before a zone's clock goes forward and back, and before a month ends."""
 CHANGES = [instant(datetime(2026, 3, 29, 0, 59, tzinfo=UTC)), instant(datetime(2026, 10, 25, 0, 59, tzinfo=UTC))]
 """A minute before Rome's clocks jump."""
+WEEK = 7 * 86_400_000_000
 NAMES = ["attic", "bath", "cellar"]
 TROUBLE = st.sampled_from(TROUBLES)
 PICK = st.integers(0, 11)
 SOME = st.lists(PICK, min_size=1, max_size=4)
+TAKER = st.sampled_from([None, None, 0, 1, 2])
+"""Whose desk it is that admits, if it has a worker of its own."""
 KEYS = st.integers(-1, 4)
 SIZES = st.sampled_from([0, 0, 0, 0, 5, 262_145])
 SPANS = [timedelta(milliseconds=1), timedelta(seconds=1), timedelta(seconds=30), timedelta(seconds=61),
          timedelta(minutes=2), timedelta(minutes=6), timedelta(minutes=16), timedelta(hours=1), timedelta(hours=7),
          timedelta(days=1), timedelta(days=3), timedelta(days=8), timedelta(days=31)]
-ENDS = st.sampled_from([*ENDINGS, "words", "words", "transient", "nonzero"])
+STEPS = ["intends it k1", "intends it k2", "did it k1", "did it k2"]
+ENDS = st.sampled_from([*ENDINGS, "words", "words", "transient", "transient", "nonzero", "exception", "nothing"])
 
 
 def trouble_of(drawn: tuple[Any, int] | None) -> Trouble | None:
@@ -62,12 +66,15 @@ class LedgerMachine(RuleBasedStateMachine):
         super().__init__()
         self.desk: Labour | None = None
         self.numbers = 0
+        self.steady = True
+        """The wall clock is never put back: then every instant can be looked at."""
         type(self).examples += 1
 
-    @initialize(start=st.sampled_from(STARTS), wish=WISHES)
-    def begin(self, start: Instant, wish: Wish) -> None:
+    @initialize(start=st.sampled_from(STARTS), wish=WISHES, steady=st.sampled_from([True, True, True, False]))
+    def begin(self, start: Instant, wish: Wish, steady: bool) -> None:
         self.desk = Labour(self.a_store(start), start)
         self.desk.define("attic", wish)
+        self.steady = steady
 
     @property
     def d(self) -> Labour:
@@ -130,22 +137,28 @@ class LedgerMachine(RuleBasedStateMachine):
     # -- arrivals -----------------------------------------------------------------------------------------------
 
     @rule(told=st.lists(st.tuples(PICK, st.sampled_from(["hook", "hook", "call", "manual"]), KEYS, SIZES),
-                        min_size=1, max_size=6), trouble=TROUBLE)
-    def arrive(self, told: list[tuple[int, str, int, int]], trouble: Any) -> None:
+                        min_size=1, max_size=6), trouble=TROUBLE, taker=TAKER)
+    def arrive(self, told: list[tuple[int, str, int, int]], trouble: Any, taker: int | None) -> None:
         firings = []
         for pick, trigger, key, size in told:
             self.numbers += 1
             firings.append(a_firing(self.an_automation(pick), trigger, key, size, self.numbers))
-        self.d.arrive(firings, trouble_of(trouble))
+        with self.d.taking(self.a_taker(taker)):
+            self.d.arrive(firings, trouble_of(trouble))
 
-    @rule(pick=PICK, key=st.integers(10, 400), trouble=TROUBLE)
-    def one_more(self, pick: int, key: int, trouble: Any) -> None:
-        self.d.arrive([a_firing(self.an_automation(pick), "hook", key, 0, 0)], trouble_of(trouble))
+    @rule(pick=PICK, key=st.integers(10, 400), trouble=TROUBLE, taker=TAKER)
+    def one_more(self, pick: int, key: int, trouble: Any, taker: int | None) -> None:
+        with self.d.taking(self.a_taker(taker)):
+            self.d.arrive([a_firing(self.an_automation(pick), "hook", key, 0, 0)], trouble_of(trouble))
 
-    @rule(trouble=TROUBLE)
-    def tick(self, trouble: Any) -> None:
+    @rule(trouble=TROUBLE, taker=TAKER)
+    def tick(self, trouble: Any, taker: int | None) -> None:
         if trouble is None or trouble[0] != "refused":  # that one would put a good trigger aside
-            self.d.tick(trouble_of(trouble))
+            with self.d.taking(self.a_taker(taker)):
+                self.d.tick(trouble_of(trouble))
+
+    def a_taker(self, pick: int | None) -> Worker | None:
+        return None if pick is None else self.a_worker(pick)
 
     @precondition(lambda self: self.d.account.runs)
     @rule(pick=PICK, key=st.integers(0, 3), trouble=TROUBLE)
@@ -155,11 +168,42 @@ class LedgerMachine(RuleBasedStateMachine):
 
     # -- workers -------------------------------------------------------------------------------------------------
 
+    @precondition(lambda self: len(self.d.live()) < 3)
     @rule(narrow=st.booleans())
     def join(self, narrow: bool) -> None:
-        if len(self.d.live()) < 3:
-            self.d.join({"echo": RUNNERS["echo"], "function": RUNNERS["function"]} if narrow else RUNNERS)
-            self.d.tally["join"] += 1
+        self.d.join({"echo": RUNNERS["echo"], "function": RUNNERS["function"]} if narrow else RUNNERS)
+        self.d.tally["join"] += 1
+
+    @rule(picks=SOME, key=st.integers(1_000, 10_000), trigger=st.sampled_from(["hook", "call", "manual"]), worker=PICK,
+          steps=st.lists(st.sampled_from(STEPS), max_size=4), taker=TAKER)
+    def work(self, picks: list[int], key: int, trigger: str, worker: int, steps: list[str], taker: int | None) -> None:
+        """Something arrives for some of them, is begun, and acts."""
+        with self.d.taking(self.a_taker(taker)):
+            self.d.arrive([a_firing(self.an_automation(pick), trigger, key + n, 0, 0) for n, pick in enumerate(picks)])
+        by = self.a_worker(worker)
+        self.d.claim(by, 5)
+        for one in by.flying:
+            for step in steps if one.work.kind == "function" else ["let go"] * (one.work.kind == "script"):
+                self.d.act(by, one, *step.split(" it ") if " it " in step else (step, "k1"))
+
+    @precondition(lambda self: any(w.flying for w in self.d.workers))
+    @rule(pick=PICK, endings=st.lists(ENDS, min_size=1, max_size=6), trouble=TROUBLE, leave=st.integers(0, 2))
+    def end_most(self, pick: int, endings: list[str], trouble: Any, leave: int) -> None:
+        def most(worker: Worker) -> None:
+            ones = worker.flying[leave:]
+            self.d.end(worker, ones, [endings[n % len(endings)] for n in range(len(ones))], trouble_of(trouble))
+
+        self.busy(pick, most)
+
+    @precondition(lambda self: self.d.account.deliveries("pending"))
+    @rule(pick=PICK, receipts=st.lists(st.tuples(st.sampled_from(Receipt), st.booleans()), min_size=1, max_size=4),
+          trouble=TROUBLE)
+    def deliver(self, pick: int, receipts: list[tuple[Receipt, bool]], trouble: Any) -> None:
+        worker = self.a_worker(pick)
+        for receipt, doubtful in receipts:
+            self.d.take(worker, 2)
+            self.d.record(worker, list(worker.sending), receipt, doubtful and receipt is Receipt.TRANSIENT,
+                          trouble_of(trouble))
 
     @precondition(lambda self: self.d.account.in_state("queued", "held"))
     @rule(pick=PICK, room=st.sampled_from([1, 1, 2, 5, 50]), trouble=TROUBLE)
@@ -211,23 +255,40 @@ class LedgerMachine(RuleBasedStateMachine):
         if not self.d.live():
             self.d.join()
 
+    @precondition(lambda self: any(w.alive and not w.ended and (w.flying or w.sending) for w in self.d.workers))
     @rule(pick=PICK)
     def stand_still(self, pick: int) -> None:
-        worker = self.a_worker(pick)
-        if not worker.ended:
+        """A worker that has something in the air, mostly."""
+        there = [w for w in self.d.live() if not w.ended and (w.flying or w.sending or pick == 0)]
+        for worker in self.picked(there, [pick]):
             self.d.stand_still(worker)
 
     @precondition(lambda self: any(w.ended and w.alive for w in self.d.workers))
-    @rule(pick=PICK, ending=ENDS, receipt=st.sampled_from(Receipt))
-    def come_back(self, pick: int, ending: str, receipt: Receipt) -> None:
+    @rule(pick=PICK, ending=ENDS, receipt=st.sampled_from(Receipt), taken_over=st.sampled_from([True, True, False]))
+    def come_back(self, pick: int, ending: str, receipt: Receipt, taken_over: bool) -> None:
         """A worker that was declared dead writes all it has, and claims: nothing of it counts."""
         (worker,) = self.picked([w for w in self.d.workers if w.ended and w.alive], [pick])
+        self.write_late(worker, ending, receipt, taken_over)
+
+    def write_late(self, worker: Worker, ending: str, receipt: Receipt, taken_over: bool) -> None:
+        if taken_over:
+            other = self.d.join()
+            self.d.claim(other, 20)
+            self.d.take(other, 20)
         for one in worker.flying:
             self.d.act(worker, one, "intends" if one.work.kind == "function" else "let go", "k1")
         self.d.end(worker, list(worker.flying), [ending] * len(worker.flying))
         self.d.record(worker, list(worker.sending), receipt, False)
         self.d.claim(worker, 5)
         self.d.take(worker, 5)
+
+    @precondition(lambda self: any(w.flying and not w.ended for w in self.d.live()))
+    @rule(pick=PICK, ending=ENDS, receipt=st.sampled_from(Receipt))
+    def overtaken(self, pick: int, ending: str, receipt: Receipt) -> None:
+        """A worker stands still until another one has what it had, and then ends it."""
+        (worker,) = self.picked([w for w in self.d.live() if w.flying and not w.ended], [pick])
+        self.d.stand_still(worker, 80)
+        self.write_late(worker, ending, receipt, True)
 
     @rule(trouble=TROUBLE)
     def restart(self, trouble: Any) -> None:
@@ -243,17 +304,13 @@ class LedgerMachine(RuleBasedStateMachine):
             self.d.cancel(run, trouble_of(trouble))
 
     @precondition(lambda self: self.d.account.in_state("review"))
-    @rule(pick=PICK, retry=st.booleans(), trouble=TROUBLE)
-    def review(self, pick: int, retry: bool, trouble: Any) -> None:
-        (run,) = self.picked(self.d.account.in_state("review"), [pick])
+    @rule(pick=PICK, retry=st.booleans(), any_run=st.sampled_from([False] * 5 + [True]), trouble=TROUBLE)
+    def review(self, pick: int, retry: bool, any_run: bool, trouble: Any) -> None:
+        there = list(self.d.account.runs.values()) if any_run else self.d.account.in_state("review")
+        (run,) = self.picked(there, [pick])
         self.d.review(run, "retry" if retry else "dismiss", trouble_of(trouble))
 
-    @precondition(lambda self: self.d.account.runs)
-    @rule(pick=PICK, retry=st.booleans())
-    def review_too_late(self, pick: int, retry: bool) -> None:
-        (run,) = self.picked(list(self.d.account.runs.values()), [pick])
-        self.d.review(run, "retry" if retry else "dismiss")
-
+    @precondition(lambda self: self.d.tally["steps"] % 3 == 2)
     @rule(trouble=TROUBLE, lift=st.booleans())
     def stop(self, trouble: Any, lift: bool) -> None:
         self.d.stop(trouble_of(trouble))
@@ -310,11 +367,13 @@ class LedgerMachine(RuleBasedStateMachine):
         """An awake desk: a minute, the clock's look, and what it left."""
         for _ in range(count):
             self.d.clock.advance(timedelta(seconds=50))
-            self.d.tick()
             worker = self.a_worker(count)
+            with self.d.taking(worker if count % 2 else None):
+                self.d.tick()
             self.d.claim(worker, 10)
             self.d.end(worker, list(worker.flying), [ending] * len(worker.flying))
 
+    @precondition(lambda self: any(0 < at - self.d.now < 10 * 3_600_000_000 for at in CHANGES))
     @rule()
     def over_the_change(self) -> None:
         """To just before the zone's clock jumps."""
@@ -325,18 +384,22 @@ class LedgerMachine(RuleBasedStateMachine):
                 self.d.clock.advance(timedelta(seconds=75))
                 self.d.tally["over a change of the zone's clock"] += 1
 
+    @precondition(lambda self: not self.steady)
     @rule(minutes=st.sampled_from([1, 4, 20]))
     def time_goes_back(self, minutes: int) -> None:
         self.d.clock.step(timedelta(minutes=-minutes))
         self.d.went_back = True
         self.d.tally["time goes back"] += 1
 
+    @precondition(lambda self: any((r.ended_at or self.d.now) < self.d.now - WEEK for r in self.d.account.runs.values())
+                  or any(at < self.d.now - 4 * WEEK for at in self.d.account.arrived.values()))
     @rule()
     def prune(self) -> None:
         self.d.prune()
 
     # -- at rest -------------------------------------------------------------------------------------------------------
 
+    @precondition(lambda self: self.d.tally["steps"] % 4 == 3)
     @rule()
     def rest(self) -> None:
         """Everything that can go on goes on, until nothing does; only what waits for a person is left."""

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import logging
 import resource
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from databases import Databases
-from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
-from hypothesis.stateful import run_state_machine_as_test
 
 from model.machine import LedgerMachine
+from model.nights import run_nights
+from model.seeded import SEEDED, found_after
 from nightporter.clock import Instant
 from nightporter.store import Store, open_store
 from soak.order import Order
 
 EXAMPLES = {"sqlite": 10_000, "postgres": 1_000}
-STEPS = 30
-"""Of one night, at most."""
 _numbers = itertools.count()
 
 
@@ -73,34 +69,10 @@ def a_machine(kind: str, databases: Databases) -> Iterator[type[LedgerMachine]]:
         databases.drop(name)
 
 
-def run_nights(
-    machine: type[LedgerMachine], *, examples: int, steps: int = STEPS, from_seed: int | None = None,
-    shrink: bool = True,
-) -> tuple[int, Counter[str]]:
-    """How many nights there were, and how often each thing was done. Raises what a night found, with its steps.
-    Without a seed they are the same each time."""
-    machine.tally, machine.examples = Counter(), 0
-    repeated: dict[str, Any] = {"derandomize": True} if from_seed is None else {}
-    chosen = settings(
-        max_examples=examples, stateful_step_count=steps, deadline=None, database=None,
-        phases=[Phase.generate, Phase.shrink] if shrink else [Phase.generate], report_multiple_bugs=False,
-        suppress_health_check=list(HealthCheck), verbosity=Verbosity.normal, **repeated,
-    )
-    factory: Any = machine if from_seed is None else seed(from_seed)(machine)
-    log = logging.getLogger("nightporter")
-    before = log.level
-    log.setLevel(logging.CRITICAL)  # troubles are what it is all about
-    try:
-        run_state_machine_as_test(factory, settings=chosen)
-    finally:
-        log.setLevel(before)
-    return machine.examples, machine.tally
-
-
 def soak(order: Order) -> list[str]:
-    """Nights, each a random one, against a plain account. A round is one night; on PostgreSQL, which is slower, a tenth
-    of those asked for."""
-    found = []
+    """Nights, each a random one, against a plain account, and the bugs that they have to find. A round is one night; on
+    PostgreSQL, which is slower, a tenth of those asked for."""
+    found = _bites(order) if "sqlite" in order.stores else []
     with order.postgres() as databases:
         for kind in order.stores:
             asked = EXAMPLES[kind] if not order.rounds else order.rounds if kind == "sqlite" else order.rounds // 10
@@ -124,6 +96,18 @@ def _nights(order: Order, kind: str, machine: type[LedgerMachine], asked: int) -
         print(f"{times:9,d}  {thing}", flush=True)
     order.publish({"nights": machine.examples, "seconds": round(took, 1), **machine.tally}, kind)
     return found
+
+
+def _bites(order: Order) -> list[str]:
+    """Each bug that is put in is found."""
+    missed, nights = [], {}
+    for name in SEEDED:
+        nights[name], said = found_after(name, SqliteMachine, from_seed=order.seed)
+        print(f"put in: {name}: " + (f"found in night {nights[name]}: {said}" if said else "NOT FOUND"), flush=True)
+        if not said:
+            missed.append(f"a bug that was put in was not found: {name}")
+    order.publish({"found in night": nights}, "seeded")
+    return missed
 
 
 def _processor() -> float:

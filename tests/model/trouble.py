@@ -11,18 +11,20 @@ from typing import Any, Literal, TypeVar
 
 from nightporter import admission
 from nightporter.clock import Instant
+from nightporter.dispatch import Claimed
 from nightporter.errors import StoreError
 from nightporter.operations import sleep, work
 from nightporter.sources import clock
 from nightporter.store import Store, Tx
 from nightporter.store.sql_port import Row
+from nightporter.store.tx import Taker
 from nightporter.words import Answer, Firing, Settled, Verdict
 
 T = TypeVar("T")
 
 Kind = Literal["refused", "full", "gone", "lost before", "lost after"]
-Admitted = tuple[Instant, Firing | Settled, Answer, int]
-"""When, what, what it became, and how many of its batch had become runs before it."""
+Admitted = tuple[Instant, Firing | Settled, Answer, int, Sequence[Claimed]]
+"""When, what, what it became, how many of its batch had become runs before it, and what was taken with the batch."""
 
 
 @dataclass
@@ -154,7 +156,10 @@ class Watched:
 
     store: Store
     done: list[Done] = field(default_factory=list)
+    taker: Taker | None = None
+    """Who is offered what is admitted, as the flight of a desk is."""
     _noted: list[Admitted] = field(default_factory=list)
+    _taken: dict[str, list[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.dialect = self.store.dialect
@@ -162,13 +167,21 @@ class Watched:
         self.ill = IllTransactions(self.store.writer._transactions)
         self.store.writer._transactions = self.ill
 
-    def write(self, write: Callable[[Tx], T]) -> T:
+    @property
+    def commit_seconds(self) -> float:
+        return self.store.writer.commit_seconds
+
+    def write(self, write: Callable[[Tx], T], *, patient: bool = False) -> T:
+        """`patient`: no caller of these waits for another."""
         held: list[Done] = []
 
         def watched(tx: Tx) -> T:
             held.clear()
             self._noted = []
             locked: list[str] = []
+            if self.taker is not None:
+                tx.takers = {"queued": self.taker}
+            self._taken = tx.taken
             lock = tx.lock_automation
 
             def lock_and_note(automation_id: str) -> Any:
@@ -208,9 +221,12 @@ class Watched:
 
     def note(self, now: Instant, firings: Sequence[Firing | Settled], answers: Sequence[Answer]) -> None:
         runs = 0
+        begun = self._taken.pop("queued", [])
         for firing, answer in zip(firings, answers, strict=True):
-            self._noted.append((now, firing, answer, runs))
+            self._noted.append((now, firing, answer, runs, ()))
             runs += answer.verdict is Verdict.ADMITTED
+        if firings:
+            self._noted[-1] = (*self._noted[-1][:4], begun)
 
 
 _watching: list[Watched] = []
