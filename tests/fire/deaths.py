@@ -101,7 +101,7 @@ def on_a_full_disk(house: House, chance: random.Random) -> list[str]:
 
 def on_a_slow_disk(house: House, chance: random.Random) -> list[str]:
     """Each commit takes its time, so that most moments are in one."""
-    desk = house.open(house.world, arrivals=ARRIVALS, slow=chance.uniform(0.01, 0.08)).ready()
+    desk = house.open(house.world, arrivals=ARRIVALS, slow=chance.uniform(0.02, 0.1)).ready()
     time.sleep(chance.uniform(0.0, LONGEST_LIFE))
     house.kill(desk)
     return []
@@ -137,7 +137,7 @@ def _is_dead(house: House, desk: Desk) -> int:
 
 
 DEATHS: dict[Death, int] = {
-    in_its_boot: 15, at_any_moment: 15, around_a_slot: 17, at_a_point: 18, in_its_drain: 8, after_its_death: 7,
-    on_a_full_disk: 7, beside_somebody_else: 5, on_a_slow_disk: 8,
+    in_its_boot: 15, at_any_moment: 15, around_a_slot: 15, at_a_point: 18, in_its_drain: 7, after_its_death: 7,
+    on_a_full_disk: 7, beside_somebody_else: 5, on_a_slow_disk: 11,
 }
 """Of a hundred."""

@@ -22,7 +22,7 @@ from fire import elsewhere
 from fire.worlds import WORLDS, Hit
 from nightporter import logs
 from nightporter.admission import admit
-from nightporter.errors import StoreError
+from nightporter.errors import NightporterError
 from nightporter.store import Tx
 from nightporter.surfaces.api import Porter
 from nightporter.words import Answer, Firing
@@ -129,7 +129,7 @@ class FireDesk(Hit):
                     taken = {name: await self.fire("arrive", payload={"n": number}, external_id=name)}
                 else:
                     taken = await self._burst([f"{self.engine.worker}-{turn}-{n}" for n in range(BURST)])
-            except StoreError:
+            except NightporterError:  # an ill store, or one that does not have what it said it has
                 continue
             for external_id, answer in taken.items():
                 os.write(book, json.dumps({"id": external_id, "run": answer.run_id}).encode() + b"\n")
