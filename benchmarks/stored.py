@@ -68,6 +68,7 @@ def fill(home: Path, triggers: int) -> Stored:
     from nightporter import operations
     from nightporter.clock import SECOND, SystemClock
     from nightporter.rules.schedule import parse
+    from nightporter.rules.zones import TZDATA
     from nightporter.store import open_store
     from nightporter.words import Definition, Destination, Limits, TriggerSpec
     from nightporter.words import Target as Work
@@ -84,6 +85,7 @@ def fill(home: Path, triggers: int) -> Stored:
     store = open_store(str(home / "nightporter.sqlite"), now=now)
     try:
         template = store.write(lambda tx: operations.define(tx, definition, truth="code", by="benchmarks", now=now))
+        store.write(lambda tx: tx.put_setting("tzdata", TZDATA))  # as any desk leaves it that has run once
     finally:
         store.close()
     connection = apsw.Connection(str(home / "nightporter.sqlite"))

@@ -140,6 +140,10 @@ def move(tx: Tx, moves: Sequence[Move], *, now: Instant) -> list[Move]:
     return others
 
 
+def _stale_zones(tx: Tx, after: str) -> list[Stale]:
+    return tx.stale_zones(TZDATA, CHUNK, after=after)
+
+
 def slot_key(slot: Instant) -> str:
     """A clock firing's external id is its slot, in UTC: local times repeat."""
     return rfc3339(slot) or ""
@@ -241,8 +245,10 @@ class ClockSource:
         now = self._clock.now()
         if self._store.read(lambda tx: tx.setting("tzdata")) == TZDATA:
             return 0
-        changed = 0
-        while stale := self._store.read(lambda tx: tx.stale_zones(TZDATA, CHUNK)):
+        changed, after = 0, ""
+        while stale := self._store.read(partial(_stale_zones, after=after)):
+            # On from there: a million that are done would be passed over again for each chunk.
+            after = stale[-1].armed.trigger_id
             moves = self._planned([(each.armed, partial(moved, each)) for each in stale], now)
             for others in self._written(moves, lambda tx, some: move(tx, some, now=now), now):
                 changed += len(others)

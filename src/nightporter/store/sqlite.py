@@ -17,6 +17,7 @@ from nightporter.store.guarded import Guarded
 from nightporter.store.kicks import DatagramKicks, Kicks
 from nightporter.store.migrate import as_number, migrate, newest, refuse_newer
 from nightporter.store.sqlite_file import (
+    READERS_PAGES,
     Files,
     SqliteSchema,
     connect,
@@ -246,7 +247,7 @@ class SqliteStore:
         if connection is None and self.read_only is not None:
             connection = connect_reading(self.path, patience=self._patience)
         elif connection is None:
-            connection = connect(self.path, patience=self._patience)
+            connection = connect(self.path, patience=self._patience, pages=READERS_PAGES)
             connection.execute("PRAGMA query_only=1")
         try:
             yield connection

@@ -84,7 +84,11 @@ def refuse_strangers(path: str, *, patience: float) -> None:
         refuse_newer(schema_of(connection), newest())
 
 
-def connect(path: str, *, patience: float) -> apsw.Connection:
+WRITERS_PAGES, READERS_PAGES = 32_768, 8_192
+"""Kilobytes that a connection keeps: so a desk stays small, however large its store. The kernel keeps the rest."""
+
+
+def connect(path: str, *, patience: float, pages: int = WRITERS_PAGES) -> apsw.Connection:
     connection = apsw.Connection(path, statementcachesize=400)
     connection.set_busy_timeout(int(patience * 1000))
     # Plans do not depend on bound values. Otherwise SQLite prepares a statement again whenever one changes that was
@@ -93,7 +97,7 @@ def connect(path: str, *, patience: float) -> apsw.Connection:
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute("PRAGMA temp_store=MEMORY")
-    connection.execute("PRAGMA cache_size=-65536")
+    connection.execute(f"PRAGMA cache_size=-{pages}")
     # The log is folded back every 4,000 pages and never kept larger than 64 MB.
     connection.execute("PRAGMA wal_autocheckpoint=4000")
     connection.execute(f"PRAGMA journal_size_limit={LARGE_LOG}")

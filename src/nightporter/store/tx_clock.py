@@ -101,11 +101,11 @@ class ClockTx(TxBase):
     def disarm(self, trigger_ids: Sequence[str]) -> None:
         self.sql.each("trigger_disarm", [(t,) for t in trigger_ids])
 
-    def stale_zones(self, tzdata: str, room: int) -> list[Stale]:
-        """Armed triggers computed with another release of the zone data."""
+    def stale_zones(self, tzdata: str, room: int, *, after: str = "") -> list[Stale]:
+        """Armed triggers computed with another release of the zone data, by their ids."""
         return [
             Stale(Armed(*r[:7]), r[7], r[8], r[9])
-            for r in self.sql.all("trigger_stale_zones", tzdata=tzdata, room=room)
+            for r in self.sql.all("trigger_stale_zones", tzdata=tzdata, room=room, after=after)
         ]
 
     def quarantine_trigger(self, trigger_id: str, error: str, *, now: Instant) -> None:

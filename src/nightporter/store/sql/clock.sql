@@ -53,7 +53,7 @@ UPDATE trigger SET error = '' WHERE id = :id;
 -- then, and before what no slot is owed, or up to when each has its answer.
 SELECT t.id, t.automation_id, t.schedule, t.version, t.next_fire_at, t.policy, t.tzdata, t.wall,
        (SELECT max(v.valid_from) FROM trigger_version v WHERE v.trigger_id = t.id AND v.valid_to IS NULL), t.last_fired_at
-FROM trigger t WHERE t.next_fire_at IS NOT NULL AND t.tzdata <> :tzdata ORDER BY t.id LIMIT :room;
+FROM trigger t WHERE t.id > :after AND t.next_fire_at IS NOT NULL AND t.tzdata <> :tzdata ORDER BY t.id LIMIT :room;
 
 -- name: trigger_version_open
 INSERT INTO trigger_version (trigger_id, version, schedule, timezone, tzdata, valid_from)
