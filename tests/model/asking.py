@@ -62,7 +62,7 @@ class Asking(Desk):
         self.account.automations[automation_id] = a
         a.take_wish(wish, now, new=True)
         if state == "active":
-            a.arm(now)
+            self.account.arm(a, now, now)
         else:
             a.fall_asleep("paused", now)
 
@@ -81,7 +81,7 @@ class Asking(Desk):
             assert why is not None
             a.fall_asleep(why, now)
             return
-        if a.arm(now) and state == "completed":
+        if self.account.arm(a, now, now) and state == "completed":
             a.turns("active", now)
             a.errors = 0
 

@@ -150,7 +150,7 @@ class Desk:
         a.turns("active", now)
         a.errors = 0
         self.end_pause(a, ended, now, hearing)
-        a.arm(ended)
+        self.account.arm(a, ended, now)
         self.settle(a, now, hearing)
 
     def catch_up(self, a: Automation, hearing: Hearing) -> int:
