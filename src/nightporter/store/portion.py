@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-AIM = 0.008
+AIM = 0.012
 """Seconds of a processor that a portion is to take where a commit takes less."""
 
 
