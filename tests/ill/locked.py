@@ -60,5 +60,7 @@ def wrong(house: House, held: Held) -> Iterator[str]:
         yield f"{held.starts} starts were seen while nothing could be written down"
     if dead := house.ledger.rows("SELECT id FROM worker WHERE ended_how = 'dead'"):
         yield f"a worker was declared dead: {dead}"
-    if blamed := house.ledger.rows("SELECT id, error FROM run WHERE error LIKE '%locked%' OR state = 'failed'"):
+    # One that could not be written down as started is given back and says why; none ends by it.
+    by_it = "state = 'failed' OR (error LIKE '%locked%' AND ended_at IS NOT NULL)"
+    if blamed := house.ledger.rows(f"SELECT id, error FROM run WHERE {by_it}"):
         yield f"runs are blamed for it: {blamed[:3]}"

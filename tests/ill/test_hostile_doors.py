@@ -39,14 +39,17 @@ def porter(tmp_path: Path, store_url: str) -> Porter:
     return made
 
 
-@pytest.mark.parametrize("payload", [
-    float("nan"), {"n": [float("inf")]}, {"n": -float("inf")}, nested(101), nested(5000), circle(), {1, 2}, b"bytes",
-    10**5000,
-], ids=["nan", "infinity", "minus infinity", "deep", "deeper", "a circle", "a set", "bytes", "a long number"])
-async def test_a_payload_that_is_no_json_is_refused(payload: Any, porter: Porter, store_url: str) -> None:
+NO_JSON = {
+    "nan": float("nan"), "infinity": {"n": [float("inf")]}, "minus infinity": {"n": -float("inf")}, "deep": nested(101),
+    "deeper": nested(5000), "a circle": circle(), "a set": {1, 2}, "bytes": b"bytes", "a long number": 10**5000,
+}
+
+
+async def test_a_payload_that_is_no_json_is_refused(porter: Porter, store_url: str) -> None:
     async with porter.running():
-        with pytest.raises(BadInput, match="the payload is"):
-            await porter.fire("hello", payload=payload)
+        for payload in NO_JSON.values():
+            with pytest.raises(BadInput, match="the payload is"):
+                await porter.fire("hello", payload=payload)
         assert (await porter.fire("hello", payload=nested(100))).run_id
 
 

@@ -12,11 +12,11 @@ from nightporter.logs import harmless, harmless_json
 
 pytest_plugins = ["homes"]
 
-PARTS = 2
-"""Of the sweep, so that two workers can share it."""
+PARTS = 3
+"""Of the sweep; two of them are swept here, all by `make soak`."""
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", [0, 1])
 def test_every_command_that_reads_answers_whatever_stands_in_any_column(
     part: int, nobodys_place: Path, tmp_path: Path
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from fire.recorder import a_world
 from ill.losses import a_ward, power_losses
 
-ROUNDS = 8
+ROUNDS = 6
 
 
 def test_what_was_answered_survives_a_power_loss(tmp_path: Path) -> None:
