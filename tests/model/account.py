@@ -314,10 +314,11 @@ class Account:
         return any(answer.run_id is not None for _, _, answer, *_ in heard)
 
     def arm(self, a: Automation, since: int, now: int) -> int:
-        """Arm what owes slots and is not armed; how many. A one-shot whose moment has passed is over, unless it runs."""
+        """Arm what owes slots and is not armed; how many. A one-shot whose moment has passed is over."""
         armed = a.arm(since)
         clocks = [t for t in a.triggers.values() if t.acts]
-        if not armed and clocks and all(t.owed is None and t.plan[0] == "at" for t in clocks) and not self.of(a, *OPEN):
+        passed = bool(clocks) and all(t.owed is None and t.plan[0] == "at" for t in clocks)
+        if passed and not armed and not self.of(a, *OPEN):
             a.complete(now)
         return armed
 
