@@ -76,7 +76,7 @@ def figures(house: House) -> Figures:
         kills=house.kills, firings=ledger.count("firing"), slots=ledger.count("firing WHERE source = 'clock'"),
         runs=ledger.count("run"), webhooks=len(received), received=sum(map(len, received.values())),
         effects=len(house.outside.effects()), boots=tuple(house.boots()),
-        waited_for=tuple(desk.waited_for for desk in desks if desk.waited_for),
+        waited_for=tuple(desk.waited_for for desk in desks if desk.waited_for and not desk.hampered),
         back=tuple(_back(house, alone)), away=tuple(_away(house, desks)), samples=tuple(house.samples),
     )
 

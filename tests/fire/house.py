@@ -140,6 +140,8 @@ class Desk:
         """When its process had ended."""
         self.alone = True
         """No other desk was at work on its store."""
+        self.hampered = bool(order["slow"])
+        """Its boot took as long as it was made to take."""
         self._log = log
         environment = {name: value for name, value in os.environ.items() if not name.startswith("NIGHTPORTER_")}
         environment["FIRE_SECRET"] = SECRET
@@ -359,7 +361,7 @@ class House:
 
     def boots(self) -> list[float]:
         """How long each desk that got there took to be ready."""
-        return [desk.boot for desk in self.desks if desk.boot]
+        return [desk.boot for desk in self.desks if desk.boot and not desk.hampered]
 
     def lines(self, name: str) -> list[str]:
         """What scripts wrote down: `starts` or `beats`."""
