@@ -732,7 +732,7 @@ SELECT q.*, count(*) OVER () FROM (
 
 -- name: audit_months
 -- Months outlive runs. Where no run was pruned the sums agree; where some were, a month holds at least what is there.
--- A run that a newer one replaced before it started may be left out of the months.
+-- A run that was replaced before it started may have been left out of the months by an earlier version.
 SELECT q.*, count(*) OVER () FROM (
     SELECT a.id, CAST(coalesce(m.runs, 0) AS BIGINT) AS told, coalesce(r.ended, 0) AS ended FROM automation a
     LEFT JOIN (SELECT automation_id, sum(CASE WHEN runs BETWEEN 0 AND 1000000000000 THEN runs ELSE -1 END) AS runs, sum(CASE WHEN succeeded BETWEEN 0 AND 1000000000000 THEN succeeded ELSE -1 END) AS succeeded, sum(CASE WHEN quiet BETWEEN 0 AND 1000000000000 THEN quiet ELSE -1 END) AS quiet,
