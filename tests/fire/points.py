@@ -234,6 +234,7 @@ def _around_the_transaction(passed: Passed) -> None:
 
     _after(Tx, "automation_named", lambda *_: passed("name-looked-up"))
     _after(Tx, "due", lambda found, _: passed("due-read") if found else None)
+    _after(Tx, "due_next", lambda found, _: passed("due-read") if found else None)
     inside("advance", "slot-advanced", "slots")
     inside("queue_runs", "run-queued")
     inside("write_firings", "line-written")
