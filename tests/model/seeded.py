@@ -58,7 +58,7 @@ def _nothing(*_: Any, **__: Any) -> None:
 
 
 def _without(name: str) -> tuple[Any, ...]:
-    return tuple(gate for gate in gates.GATES if gate.__name__ != name)
+    return tuple(gate for gate in admission.OF_THE_FIRING if gate.__name__ != name)
 
 
 SEEDED: dict[str, Callable[[], Collection[Any]]] = {
@@ -68,7 +68,8 @@ SEEDED: dict[str, Callable[[], Collection[Any]]] = {
     "a trigger does not count": lambda: [patch.object(AdmissionTx, "count_triggers", _nothing)],
     "one delivery of an ending is forgotten": lambda: [
         patch.object(DeliveryTx, "create_deliveries", _one_forgotten)],
-    "the bound of the waiting line is ignored": lambda: [patch.object(gates, "GATES", _without("line_has_room"))],
+    "the bound of the waiting line is ignored": lambda: [
+        patch.object(admission, "OF_THE_FIRING", _without("line_has_room"))],
     "the cooldown counts from a success": lambda: [
         patch.object(DispatchTx, "note_starts", _nothing),
         patch.object(DispatchTx, "note_health", _starts_of_the_good)],
