@@ -58,7 +58,7 @@ def _nothing(*_: Any, **__: Any) -> None:
 
 
 def _without(name: str) -> tuple[Any, ...]:
-    return tuple(gate for gate in admission.OF_THE_FIRING if gate.__name__ != name)
+    return tuple(gate for gate in gates.OF_THE_FIRING if gate.__name__ != name)
 
 
 SEEDED: dict[str, Callable[[], Collection[Any]]] = {
