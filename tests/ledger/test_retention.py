@@ -147,6 +147,18 @@ def test_lines_are_never_kept_for_less_than_the_runs_they_are_of(night: Night) -
     assert night.found() == {}
 
 
+def test_what_went_is_not_looked_for_though_runs_are_kept_for_longer_now(night: Night) -> None:
+    night.run(night.define("old", retry=Retry(attempts=1)), FAILS)
+    night.pass_time(days=40)
+    night.run(night.define("brief"))
+    after(night, days=8)
+    assert count(night, "run") == 1, "the dead letter that nobody has read"
+    night.store.write(lambda tx: tx.mark_read([row[0] for row in tx.unread(10)], now=night.now))
+    assert not prune(night, keep_runs=timedelta(days=45))
+    assert count(night, "run") == 0
+    assert night.found() == {}
+
+
 def test_a_sweep_deletes_a_little_and_says_that_there_is_more(night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("FIRST", "LEAST", "MOST"):
         monkeypatch.setattr(sweep.Pace, name, 2)

@@ -84,10 +84,8 @@ class Sources:
     def note(self, tx: Tx) -> None:
         """Write down that the leading desk looked at what is due, and the latest wall clock it has seen."""
         if self.evaluated_at is not None:
-            now = self._clock.now()
             tx.put_setting("due_evaluated_at", str(self.evaluated_at))
-            if now > (tx.setting_instant("clock_high_water") or 0):
-                tx.put_setting("clock_high_water", str(now))
+            tx.raise_setting("clock_high_water", self._clock.now())
 
     # -- the clock's loop -------------------------------------------------------------------------------------
 

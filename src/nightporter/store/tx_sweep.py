@@ -45,6 +45,11 @@ class SweepTx(TxBase):
     def put_setting(self, key: str, value: str) -> None:
         self.sql.run("setting_put", key=key, value=value)
 
+    def raise_setting(self, key: str, to: Instant) -> None:
+        """Set one that is an instant and goes forward only."""
+        if to > (self.setting_instant(key) or 0):
+            self.put_setting(key, str(to))
+
     def drop_setting(self, key: str) -> None:
         self.sql.run("setting_drop", key=key)
 

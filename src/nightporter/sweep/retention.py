@@ -75,11 +75,11 @@ def prune(
     run_bound, old_run, old_firing = (_bound("run", before), _bound("run", old), _bound("fir", old))
 
     def runs(tx: Tx, ids: Sequence[str]) -> None:
-        tx.put_setting("pruned_before", str(before))
+        tx.raise_setting("pruned_before", before)  # what went by a shorter time, or another clock, is gone
         tx.prune_runs(ids, before=before, dead_before=old)
 
     def firings(tx: Tx, ids: Sequence[str]) -> None:
-        tx.put_setting("ledger_pruned_before", str(old))
+        tx.raise_setting("ledger_pruned_before", old)
         tx.prune_firings(ids)
 
     left = [
