@@ -67,7 +67,6 @@ class Definitions:
             self._keep(key, name, Definition.from_json(text))
         return self._kept[key]
 
-
     def able(self, runners: Runners) -> Able:
         """What can be executed with these runners, as far as is known."""
         # Asked anew each time: what a runner serves may have grown.

@@ -42,7 +42,6 @@ class Arrival(NamedTuple):
     payload: str | None
     """JSON."""
 
-
     def row(self) -> Row:
         """For `run_queue` and `run_begin`."""
         return self[:_RUN_COLUMNS]

@@ -1,5 +1,5 @@
 -- Rows that hold what no stage ever writes: an instant that is no date, a word that this program does not have. A hand,
--- another program or a bad disk did it. Each gives the row's key, and what it holds in the order of `tx_ledger.STRANGE`.
+-- another program or a bad disk did it. Each gives the row's key, and what it holds in the order of `tx_strange.STRANGE`.
 
 -- name: strange_automation
 SELECT id, state_at, state_until, expires, created_at, updated_at, last_started_at, last_success_at,

@@ -130,17 +130,18 @@ WHERE run.id > :after AND run.id < :bound AND run.ended_at IS NOT NULL AND run.e
 ORDER BY run.id LIMIT :room;
 
 -- name: prunable_still
--- The same of these, as they are now.
+-- The same of these, as they are now. In the order of ids: several desks prune, and shall not wait in a ring.
 SELECT run.id FROM @rows(id text) AS r JOIN run ON run.id = r.id
 WHERE run.ended_at IS NOT NULL AND run.ended_at < :before
   AND (run.dead_at IS NULL OR (run.dead_at < :dead_before AND NOT EXISTS (
       SELECT 1 FROM inbox i WHERE i.read_at IS NULL AND i.run_id = run.id AND i.kind = 'dead_letter'
       AND i.created_at BETWEEN run.dead_at - 60000000 AND run.dead_at + 60000000)))
-@lock(run);
+ORDER BY run.id @lock(run);
 
 -- name: prune_hold
 -- What somebody sends again in this moment is waited for, and then it stays.
-SELECT delivery.run_id, delivery.state FROM @rows(id text) AS r JOIN delivery ON delivery.run_id = r.id @lock(delivery);
+SELECT delivery.run_id, delivery.state FROM @rows(id text) AS r JOIN delivery ON delivery.run_id = r.id
+ORDER BY delivery.id @lock(delivery);
 
 -- name: prune_run
 DELETE FROM run WHERE id IN (SELECT r.id FROM @rows(id text) AS r);
