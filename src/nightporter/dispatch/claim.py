@@ -40,32 +40,50 @@ class Claimed:
 
 
 class Definitions:
-    """The definitions that runs were admitted with, kept while they are in use. Versions never change."""
+    """The definitions that runs were admitted with, kept while they are in use. Versions never change, once they are
+    committed: what was read in a transaction holds there, until one of its writes is undone, or `keep` says that it was
+    committed. For the writer's thread."""
 
     def __init__(self, limit: int = 4096) -> None:
         self._kept: OrderedDict[tuple[str, int], tuple[str, Definition]] = OrderedDict()
         self._limit = limit
+        self._read_in: tuple[Tx, int] | None = None
+        self._read: dict[tuple[str, int], tuple[str, Definition]] = {}
         self._strangers: dict[tuple[str, int], tuple[str, str, Mapping[str, Any]]] = {}
         """`(runner, automation's name, config)` of those that a runner of this process did not serve when asked."""
 
+    def keep(self) -> None:
+        """The transaction in which was read last is committed."""
+        if self._read_in is None:
+            return
+        for key, found in self._read_by(self._read_in[0]).items():
+            self._kept[key] = found
+            if len(self._kept) > self._limit:
+                self._kept.popitem(last=False)
+        self._read_in, self._read = None, {}
+
     def fetch(self, tx: Tx, keys: set[tuple[str, int]]) -> None:
         """Read those of a batch that are not at hand, in one query. What is unreadable is left to `get`."""
-        for automation_id, version, name, text in tx.definitions(keys - self._kept.keys()):
+        read = self._read_by(tx)
+        for automation_id, version, name, text in tx.definitions(keys - self._kept.keys() - read.keys()):
             with contextlib.suppress(ValueError, KeyError, TypeError):
-                self._keep((automation_id, version), name, Definition.from_json(text))
-
-    def _keep(self, key: tuple[str, int], name: str, definition: Definition) -> None:
-        self._kept[key] = (name, definition)
-        if len(self._kept) > self._limit:
-            self._kept.popitem(last=False)
+                read[automation_id, version] = name, Definition.from_json(text)
 
     def get(self, tx: Tx, automation_id: str, version: int) -> tuple[str, Definition]:
         """`(automation's name, definition)`. Raises Conflict, ValueError, KeyError or TypeError: unreadable."""
         key = (automation_id, version)
-        if key not in self._kept:
+        if key in self._kept:
+            return self._kept[key]
+        read = self._read_by(tx)
+        if key not in read:
             name, text = tx.definition(automation_id, version)
-            self._keep(key, name, Definition.from_json(text))
-        return self._kept[key]
+            read[key] = name, Definition.from_json(text)
+        return read[key]
+
+    def _read_by(self, tx: Tx) -> dict[tuple[str, int], tuple[str, Definition]]:
+        if self._read_in != (tx, tx.undone):
+            self._read_in, self._read = (tx, tx.undone), {}
+        return self._read
 
     def able(self, runners: Runners) -> Able:
         """What can be executed with these runners, as far as is known."""

@@ -83,6 +83,10 @@ class Flight(Air[Claimed, Attempt, Result]):
         tx.taken.setdefault(self.topic, []).extend(taken)
         return {one.work.run_id for one in taken}
 
+    def _claimed_on_writer(self, claimed: list[Claimed]) -> None:
+        self._definitions.keep()
+        super()._claimed_on_writer(claimed)
+
     def _give_back(self, tx: Tx, ours: Collection[Key]) -> int:
         return take_back(tx, self._worker, ours, self._runners, self._definitions, now=self._clock.now())
 

@@ -31,6 +31,8 @@ class Tx(AutomationTx, ClockTx, AdmissionTx, DispatchTx, DeliveryTx, SweepTx, Le
         self.takers: Mapping[str, Taker] = {}
         """By topic. What they take, their ride in the same commit answers for."""
         self.taken: dict[str, list[Any]] = {}
+        self.undone = 0
+        """How often something that was written in it was undone: what was read before may not be there."""
 
     def kick(self, topic: str) -> None:
         """Ring those who wait for `topic` once this is committed: due, queued, delivery, cancel."""
@@ -46,6 +48,7 @@ class Tx(AutomationTx, ClockTx, AdmissionTx, DispatchTx, DeliveryTx, SweepTx, Le
 
     def forget_since(self, mark: tuple[frozenset[str], dict[str, int]]) -> None:
         """What was written since then was undone: so are its kicks, and what was taken of it."""
+        self.undone += 1
         kicks, lengths = mark
         self.kicks &= kicks
         for topic, taken in self.taken.items():
