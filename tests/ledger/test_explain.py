@@ -258,7 +258,7 @@ SCENES: dict[Reason, tuple[Callable[[Store], Explanation], str]] = {
     Reason.EXPIRED: (expired, r"did not run .* expiry date \(it expired at 2026-03-27T09:00:00Z\)"),
     Reason.DELETED: (deleted, r"did not run .* was removed"),
     Reason.QUEUE_FULL: (queue_full, r"did not run .* already waiting \(the limit is 1 waiting\)"),
-    Reason.OVERLAP: (overlap, r"did not run .* still going, and the overlap policy is to skip \(run_\w+ was"),
+    Reason.OVERLAP: (overlap, r"did not run .* had not ended, and the overlap policy is to skip \(run_\w+ had"),
     Reason.COOLDOWN: (cooldown, r"did not run .* cooldown ago \(.* free again at 2026-03-27T08:05:00Z\)"),
     Reason.HOURLY_CEILING: (
         hourly_ceiling, r"did not run when a program called it .* \(the ceiling is 1 an hour; free again at"
@@ -352,6 +352,19 @@ def test_a_run_is_late_because_the_desk_was_not_running(store: Store) -> None:
     text = said(store, run, after(back, seconds=5)).text
     assert "1 min 40 s late, because the desk was not running until 2026-03-28 09:01:40 Europe/Berlin" in text
     assert "It has been running for 5 s" in text
+
+
+def test_a_slot_left_out_for_the_one_before_it_says_that_both_were_answered_late(store: Store) -> None:
+    automation = an_automation(store, a_definition(triggers=[a_clock_trigger("* * * * *")]), now=NOW)
+    back = after(NOW, seconds=130)
+    a_worker(store, back)
+    store.write(lambda tx: settle(tx, automation, now=back))
+    ran = said(store, automation, back, at=after(NOW, seconds=60)).run_id
+    assert said(store, automation, back, at=after(NOW, seconds=120)).text == (
+        "brief did not run for its slot of 2026-03-27 08:02 UTC: the run before it had not ended, and the overlap "
+        f"policy is to skip ({ran} had not ended). Its slot was answered only at 2026-03-27 08:02:10 UTC: the desk was "
+        "not running until 2026-03-27 08:02:10 UTC. `overlap: queue` would let it wait its turn instead."
+    )
 
 
 def test_a_run_is_late_because_it_waited_behind_another(store: Store) -> None:

@@ -309,7 +309,7 @@ def test_firings_show_every_one_that_did_not_run(store: Store) -> None:
         tx, automation_id=automation, admitted_too=False, cursor=at, limit=1
     ))
     assert [f.external_id for f in of_one] == ["a", "b"]
-    assert of_one[1].reason_sentence == "The run before it was still going, and the overlap policy is to skip."
+    assert of_one[1].reason_sentence == "The run before it had not ended, and the overlap policy is to skip."
     skipped = store.read(lambda tx: ledger.firings(tx, verdict="skipped")).items
     assert [f.external_id for f in skipped] == ["b"]
 

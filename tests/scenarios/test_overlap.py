@@ -47,7 +47,7 @@ def test_under_skip_the_slots_that_a_long_run_covers_name_it_and_the_next_one_ru
     night.finish(slow)
     until(night, "11:00")
     assert begun(night) == ["11:00"]
-    named = f"{slow.work.run_id} was still going"
+    named = f"{slow.work.run_id} had not ended"
     assert slots(night, "verdict", "reason", "detail") == [
         ("10:00", "admitted", None, ""),
         *((time, "skipped", "overlap", named) for time in ("10:15", "10:30", "10:45")),

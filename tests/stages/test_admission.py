@@ -373,7 +373,7 @@ def test_skip_leaves_the_newer_out(store: Store, clock: ManualClock) -> None:
     first = fire(store, brief, now=clock.now(), trigger="hook")
     second = fire(store, brief, now=clock.now(), trigger="hook")
     assert second.reason is Reason.OVERLAP
-    assert second.detail == f"{first.run_id} was still going"
+    assert second.detail == f"{first.run_id} had not ended"
 
 
 def test_queue_lets_it_wait_its_turn(store: Store, clock: ManualClock) -> None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import assert_never
 
 from nightporter.clock import Instant
+from nightporter.ledger.lateness import ON_TIME, answered_late
 from nightporter.ledger.lines import FiringLine
 from nightporter.ledger.moments import spoken
 from nightporter.ledger.runs_explained import asked, explain_run, zone_of
 from nightporter.ledger.why import Explanation, because, clause, remedy, strange
 from nightporter.store import Tx
 from nightporter.words import Reason, Verdict
+
+_OF_ITS_MOMENT = frozenset({Reason.OVERLAP, Reason.COOLDOWN, Reason.HOURLY_CEILING, Reason.QUEUE_FULL})
+"""What is true when the slot is answered, and need not have been when it came."""
 
 
 def explain_firing(tx: Tx, firing: FiringLine, now: Instant) -> Explanation:
@@ -36,7 +40,7 @@ def explain_firing(tx: Tx, firing: FiringLine, now: Instant) -> Explanation:
         case Verdict.MERGED:
             text = f"{name} did not run by itself {occasion}: it was folded into {firing.run_id}, which was waiting."
         case Verdict.SKIPPED:
-            text = f"{name} did not run {occasion}: {why}. {next}"
+            text = f"{name} did not run {occasion}: {why}{_late(tx, firing, timezone)}. {next}"
         case Verdict.REFUSED:
             text = f"{name} refused what came {occasion}: {why}. {next}"
         case Verdict.MISSED:
@@ -50,6 +54,15 @@ def explain_firing(tx: Tx, firing: FiringLine, now: Instant) -> Explanation:
         "firing", firing.id, name, text.strip(), verdict=firing.verdict, reason=firing.reason, run_id=firing.run_id,
         firing_id=firing.id,
     )
+
+
+def _late(tx: Tx, firing: FiringLine, timezone: str) -> str:
+    """Why what stood in the way is that of a later moment than the slot, where it is."""
+    if (firing.reason not in _OF_ITS_MOMENT or firing.scheduled_for is None
+            or firing.arrived_at - firing.scheduled_for <= ON_TIME):
+        return ""
+    cause = answered_late(tx, firing.scheduled_for, firing.arrived_at, timezone)
+    return f". Its slot was answered only at {spoken(firing.arrived_at, timezone)}: {cause}"
 
 
 def _desk_back(tx: Tx, firing: FiringLine, timezone: str) -> str:

@@ -22,13 +22,14 @@ def why_late(tx: Tx, run: RunLine, timezone: str) -> str:
         return ""
     causes = []
     if run.scheduled_for is not None and run.queued_at - run.scheduled_for > ON_TIME:
-        causes.append(_admitted_late(tx, run.scheduled_for, run.queued_at, timezone))
+        causes.append(answered_late(tx, run.scheduled_for, run.queued_at, timezone))
     if run.started_at - run.queued_at > ON_TIME:
         causes.append(_started_late(tx, run, run.started_at, timezone))
     return " and ".join(causes)
 
 
-def _admitted_late(tx: Tx, slot: Instant, queued_at: Instant, timezone: str) -> str:
+def answered_late(tx: Tx, slot: Instant, queued_at: Instant, timezone: str) -> str:
+    """Why a slot had its answer only then, as a clause."""
     if not tx.read_desk_at(slot) and (began := tx.read_desk_after(slot, queued_at)) is not None:
         return f"the desk was not running until {spoken(began, timezone)}"
     return f"the desk could not answer its slot for {lasting(queued_at - slot)}: it was asleep, busy or not running"

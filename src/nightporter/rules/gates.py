@@ -184,7 +184,7 @@ def line_has_room(asking: Asking, now: Instant) -> Objection | None:
 def not_overlapping(asking: Asking, now: Instant) -> Objection | None:
     """A run is going, and the policy is to skip."""
     if asking.trigger.policy.overlap is Overlap.SKIP and asking.load.going:
-        return Objection(Reason.OVERLAP, f"{asking.load.standing} was still going")
+        return Objection(Reason.OVERLAP, f"{asking.load.standing} had not ended")
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 from pathlib import Path
@@ -61,12 +62,17 @@ def is_free(path: Path) -> bool:
     """Whether nobody holds the lock. False where that cannot be told, as when the file is not there: it may be on
     another machine that has the same name."""
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno != errno.EROFS:
+                raise
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)  # a disk turned read-only has dead holders too
     except OSError:
         return False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    except OSError:  # held; or a network file system that locks no file that is open for reading
         return False
     finally:
         os.close(descriptor)

@@ -80,7 +80,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.EXPIRED: "The automation has passed its expiry date.",
     Reason.DELETED: "The automation was removed.",
     Reason.QUEUE_FULL: "As many runs as the automation may have waiting were already waiting.",
-    Reason.OVERLAP: "The run before it was still going, and the overlap policy is to skip.",
+    Reason.OVERLAP: "The run before it had not ended, and the overlap policy is to skip.",
     Reason.COOLDOWN: "The last attempt started less than the cooldown ago.",
     Reason.HOURLY_CEILING: "As many runs as an hour allows had already been admitted in the hour before.",
     Reason.CONCURRENCY_CEILING: "As many runs of this automation as may run at once were running.",
