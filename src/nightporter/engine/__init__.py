@@ -27,7 +27,7 @@ from nightporter.delivery import Courier, Destinations
 from nightporter.dispatch import Flight, Runners
 from nightporter.engine.door import Door
 from nightporter.engine.files import DefinitionFiles
-from nightporter.engine.loops import aside, every, told
+from nightporter.engine.loops import aside, every, told, within
 from nightporter.engine.outdated import Outdated, look_around
 from nightporter.engine.places import definitions_of
 from nightporter.engine.sources import Sources
@@ -148,9 +148,11 @@ class Engine:
         log.info("desk.started", role=self.role, worker=self.worker, leading=self.leading, store=self.store.dialect)
 
     async def _join(self) -> None:
-        self.worker = f"wrk_{uuid4().hex[:16]}"
-        self._lock = FileLock(self.config.state / "locks" / f"{self.worker}.lock")
-        self._lock.take()
+        taken = False
+        while not taken:  # a worker without its lock would be found dead at once
+            self.worker = f"wrk_{uuid4().hex[:16]}"
+            self._lock = FileLock(self.config.state / "locks" / f"{self.worker}.lock")
+            taken = self._lock.take()
         await durable(self.store, lambda tx: tx.join(
             self.worker, role=self.role, host=self._host, pid=os.getpid(), lock_path=str(self._lock.path),
             now=self.clock.now(),
@@ -192,7 +194,7 @@ class Engine:
         if hasattr(self, "_sources"):
             await aside(lambda: self._sources.close(LAST_WORDS))
         if hasattr(self, "worker"):
-            await _within(LAST_WORDS, self._hand_over(), "hand over the lead")
+            await within(LAST_WORDS, self._hand_over(), "hand over the lead")
         if hasattr(self, "flight"):
             beating = self._loop.create_task(self._beat_on())
             await self.flight.drain(self.config.drain.total_seconds() if drain else 0, grace=GRACE)
@@ -200,10 +202,10 @@ class Engine:
             beating.cancel()
         if hasattr(self, "worker"):
             # An ill store learns of our end from the free lock: then its file has to stay.
-            self._lock.let_go(remove=await _within(LAST_WORDS, self._leave(), "leave"))
+            self._lock.let_go(remove=await within(LAST_WORDS, self._leave(), "leave"))
         await aside(self._guard.close)
         await self._web.close()
-        await _within(LAST_WORDS, aside(self.store.close), "close the store")
+        await within(LAST_WORDS, aside(self.store.close), "close the store")
         log.info("desk.stopped")
 
     async def _hand_over(self) -> None:
@@ -379,17 +381,6 @@ class Engine:
 
     def _recover(self) -> Recovered:
         return self._sweeper.recover(self.worker)
-
-
-async def _within(seconds: float, work: Awaitable[object], what: str) -> bool:
-    """Whether it was done in time; if not, it goes on without us."""
-    try:
-        async with asyncio.timeout(seconds):
-            await work
-    except (TimeoutError, StoreError) as error:
-        log.error("desk.left_undone", what=what, error=str(error))
-        return False
-    return True
 
 
 def _report(line: str) -> None:

@@ -1,4 +1,4 @@
-"""Loops that do not die, and blocking work that keeps nobody waiting."""
+"""Loops that do not die, and work that keeps nobody waiting: on a thread of its own, or for so long and no longer."""
 
 from __future__ import annotations
 
@@ -59,3 +59,14 @@ async def aside(work: Callable[[], T]) -> T:
 
     threading.Thread(target=body, name="nightporter-aside", daemon=True).start()
     return await done
+
+
+async def within(seconds: float, work: Awaitable[object], what: str) -> bool:
+    """Whether it was done in time; if not, it goes on without us."""
+    try:
+        async with asyncio.timeout(seconds):
+            await work
+    except (TimeoutError, StoreError) as error:
+        log.error("desk.left_undone", what=what, error=str(error))
+        return False
+    return True

@@ -21,14 +21,18 @@ class FileLock:
         self._descriptor: int | None = None
 
     def take(self) -> bool:
-        """True when it is ours now, or was already. Raises OSError when the file cannot be opened."""
+        """True when it is ours now, or was already. False also where somebody just looks whether it is free, or took
+        the file for a left-over between our opening and our locking it. Raises OSError when it cannot be opened."""
         if self._descriptor is not None:
             return True
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            ours = os.path.samestat(os.fstat(descriptor), self.path.stat())
+        except (BlockingIOError, FileNotFoundError):
+            ours = False
+        if not ours:
             os.close(descriptor)
             return False
         self._descriptor = descriptor
