@@ -178,6 +178,15 @@ def test_another_processs_commit_is_noticed(ledger: SqliteStore, path: Path) -> 
     assert not ledger.changed_elsewhere()
 
 
+def test_where_a_store_was_deleted_under_it_nobody_makes_another_by_looking(ledger: SqliteStore, path: Path) -> None:
+    ledger.write(lambda tx: tx.put_setting("a", "1"))
+    path.unlink()
+    for look in (lambda: ledger.read(lambda tx: tx.setting("a")), ledger.changed_elsewhere, ledger.tend):
+        with pytest.raises(StoreUnwritable):
+            look()
+    assert not path.exists()
+
+
 def test_a_look_for_another_processs_commits_that_fails_is_an_ill_store_and_the_next_begins_anew(
     ledger: SqliteStore
 ) -> None:

@@ -15,6 +15,8 @@ from nightporter.errors import StoreCorrupt, StoreError, StoreLocked, StoreRefus
 from nightporter.store.migrate import OURS, WORKERS, backup_name, migrate, newest, refuse_newer
 from nightporter.store.sql_port import Row
 
+THERE = apsw.SQLITE_OPEN_READWRITE
+"""Opens no file that is not there: by default SQLite makes one, in place of a store that was deleted."""
 LARGE_LOG = 67_108_864
 """Bytes. A log is as large as what was written since the oldest reader began; then it is cut to this."""
 
@@ -71,7 +73,7 @@ def refuse_strangers(path: str, *, patience: float) -> None:
     # Before the journal mode is set, which would already change a file that is not ours.
     beside = Path(f"{path}-wal")
     kept = beside.exists() and beside.stat().st_size > 0
-    with contextlib.closing(apsw.Connection(path)) as connection:
+    with contextlib.closing(apsw.Connection(path, flags=THERE)) as connection:
         if kept:  # whoever closes a store last folds its log back, and that is a change too
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         connection.set_busy_timeout(int(patience * 1000))
@@ -89,7 +91,8 @@ WRITERS_PAGES, READERS_PAGES = 32_768, 8_192
 
 
 def connect(path: str, *, patience: float, pages: int = WRITERS_PAGES) -> apsw.Connection:
-    connection = apsw.Connection(path, statementcachesize=400)
+    """Read and write a store that is there. Raises apsw.CantOpenError where none is, and makes none."""
+    connection = apsw.Connection(path, flags=THERE, statementcachesize=400)
     connection.set_busy_timeout(int(patience * 1000))
     # Plans do not depend on bound values. Otherwise SQLite prepares a statement again whenever one changes that was
     # compared with the condition of a partial index: 0.2 ms a time, more than most of our statements take to run.
@@ -205,7 +208,7 @@ class SqliteSchema:
                 return None
             for left in self._path.parent.glob(f"{self._path.name}.before-*{PART}"):
                 left.unlink()  # of a process that died while it copied
-            with contextlib.closing(apsw.Connection(str(self._path))) as source:
+            with contextlib.closing(apsw.Connection(str(self._path), flags=THERE)) as source:
                 copy_to(source, to)
         except (apsw.FullError, apsw.IOError) as error:
             size = self._path.stat().st_size // 1_000_000 + 1

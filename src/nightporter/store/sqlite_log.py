@@ -7,7 +7,7 @@ import contextlib
 import apsw
 
 from nightporter import logs
-from nightporter.store.sqlite_file import LARGE_LOG, translate
+from nightporter.store.sqlite_file import LARGE_LOG, THERE, translate
 
 log = logs.get(__name__)
 
@@ -25,7 +25,7 @@ class Log:
         reads what is old keeps it from being folded back: that is said, once it has `large` bytes. Raises StoreError.
         """
         try:
-            with contextlib.closing(apsw.Connection(self._path)) as connection:
+            with contextlib.closing(apsw.Connection(self._path, flags=THERE)) as connection:
                 connection.set_busy_timeout(0)
                 (_, pages, folded), *_ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
                 if pages == folded == self._before:
