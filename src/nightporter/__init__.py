@@ -4,7 +4,7 @@ A trigger's source notices an arrival and hands a *firing* to admission, which l
 written reason why not; dispatch claims the run and hands it to a runner; its ending leaves a *delivery* for
 each destination. Every step is a row in the ledger before anything outside the process sees it.
 
-Read in this order: `states`, `words`, `admission`, `dispatch`, `delivery`, then `sources.clock` and `engine`.
+Read in this order: `states`, `words`, `admission`, `air`, `dispatch`, `delivery`, then `sources.clock` and `engine`.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -3,7 +3,7 @@
     Promise       Each firing leaves exactly one ledger line, in the transaction that does the rest. A crash before
                   the commit leaves nothing; after it, everything. A batch decides what one by one would.
     Takes         Firings from any source, and slots that the clock has settled without a run.
-    Leaves        Runs in state `queued`, and a kick.
+    Leaves        Runs in state `queued`, and a kick; `running` ones where this process's worker took them as offered.
     Picked up by  dispatch, which claims them in the same commit where it has room.
 """
 
