@@ -24,6 +24,8 @@ T = TypeVar("T")
 DESK = Path(__file__).with_name("desk.py")
 PATIENCE = 60.0
 """Seconds after which what should have happened has not, on a machine that has much else to do."""
+LINES = 10
+"""As many times that long, a line of runs that wait for one another gets shorter."""
 BOOT_LIMIT = 3.0
 QUICK = {"beat": 0.2, "lease": 1.0, "sweep": 0.4, "drain": 5.0}
 """Settings of a desk that notices within a second what takes a minute by default."""
@@ -334,8 +336,16 @@ class House:
         assert desk.stop() == 0, desk.log()
 
     def idle(self) -> None:
-        busy = self.ledger.busy
-        until(lambda: not busy(), lambda: f"nothing goes on any more: {busy()[:5]}", self.patience)
+        """Wait until nothing goes on. A long line that gets shorter is no reason to lose patience."""
+        left, limit = self.ledger.busy(), time.monotonic() + LINES * self.patience
+        while left and time.monotonic() < limit:
+            before, length = left, len(left)
+            until(
+                lambda: len(self.ledger.busy()) < length,  # noqa: B023  # asked within this turn
+                f"nothing goes on any more: {before[:5]}", self.patience,
+            )
+            left = self.ledger.busy()
+        assert not left, f"nothing goes on any more: {left[:5]}"
 
     def litter(self) -> set[str]:
         """Scratch folders of runs that nobody has to look at, locks of workers that are no more, and processes that
