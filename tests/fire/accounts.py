@@ -100,8 +100,9 @@ def runs(house: House) -> Iterable[str]:
     ):
         yield f"line {line} admitted a run that is not there"
     for (run,) in ledger.rows(
-        "SELECT r.id FROM run r "
-        "WHERE (SELECT count(*) FROM firing f WHERE f.run_id = r.id AND f.verdict = 'admitted') <> 1"
+        "SELECT r.id FROM run r LEFT JOIN "
+        "(SELECT run_id, count(*) AS n FROM firing WHERE verdict = 'admitted' GROUP BY run_id) f ON f.run_id = r.id "
+        "WHERE coalesce(f.n, 0) <> 1"
     ):
         yield f"run {run} was not admitted by exactly one line"
     logs: dict[str, list[tuple[int, str | None, str, int, int]]] = {}
