@@ -16,7 +16,7 @@ from nightporter.rules.retry import DELIVERY_TRIES, delivery_delay
 from nightporter.store import Store
 from nightporter.store.tx_sweep import STOPPED
 from nightporter.words import Destination, Ended, ErrorClass, Limits, Reason, Receipt, Sent
-from words import a_clock_trigger, an_automation, fire, rows, run_row
+from words import a_clock_trigger, a_definition, an_automation, fire, rows, run_row
 
 FREE = Limits(per_hour=None, queued=None, concurrent=None)
 HOOK = Destination("hook", "webhook", {"url": "https://one.example.org/in"})
@@ -40,6 +40,13 @@ def ended(night: Night, *deliver: Destination, ended: Ended | None = None, name:
     fire(night.store, automation, now=night.clock.now())
     [claimed] = night.run_all(ended or Ended.ok("the report", data={"n": 1}))
     return claimed.work.run_id
+
+
+def edited(night: Night, *deliver: Destination) -> None:
+    """A new version of `brief`, with these destinations."""
+    text = a_definition(name="brief", deliver=deliver, limits=FREE).as_json()
+    night.store.write(lambda tx: tx.insert_version("aut_default_brief", 2, text, "2", by="test", now=night.clock.now()))
+    rows(night.store, "UPDATE automation SET version = 2")
 
 
 def delivery(night: Night, *columns: str) -> tuple[Any, ...]:
@@ -292,6 +299,36 @@ def test_a_resend_starts_at_once_and_keeps_the_event(night: Night, sent: Sent) -
         "pending", None, None, night.clock.now()
     )
     assert taken(night).parcel.event_id == first.parcel.event_id
+
+
+def test_a_resend_goes_where_the_definition_says_by_now(night: Night) -> None:
+    run = ended(night, HOOK)
+    night.record((taken(night), LATER))
+    there = Destination("hook", "webhook", {"url": "https://two.example.org/in"})
+    edited(night, there)
+    night.sleep(hours=1)
+    first = taken(night)
+    assert first.parcel.config == HOOK.config, "by itself it goes on as it began"
+    night.record((first, NEVER))
+    [(identity,)] = rows(night.store, "SELECT id FROM delivery")
+    assert night.store.write(lambda tx: tx.resend(identity, now=night.clock.now()))
+    again = taken(night)
+    assert again.parcel.config == there.config
+    assert (again.parcel.run_id, again.parcel.event_id, again.body_hash) == (
+        run, first.parcel.event_id, first.body_hash
+    )
+    assert again.error == ""
+
+
+@pytest.mark.parametrize("deliver", [[], [Destination("hook", "pager")]], ids=["gone", "another kind"])
+def test_a_resend_to_what_is_there_no_more_goes_where_it_went(night: Night, deliver: list[Destination]) -> None:
+    ended(night, HOOK)
+    night.record((taken(night), NEVER))
+    edited(night, *deliver)
+    [(identity,)] = rows(night.store, "SELECT id FROM delivery")
+    assert night.store.write(lambda tx: tx.resend(identity, now=night.clock.now()))
+    again = taken(night)
+    assert (again.parcel.config, again.error) == (HOOK.config, "")
 
 
 def test_what_is_delivered_is_not_sent_again(night: Night) -> None:

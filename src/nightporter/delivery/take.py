@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections import Counter
@@ -97,7 +98,7 @@ def _taken(tx: Tx, row: SentOut, result: Row | None) -> Taken:
             raise ValueError(f"run {row.run_id} is not in the store")
         definition = Definition.from_json(tx.definition(row.automation_id, result[2])[1])
         name, zone = definition.name, definition.timezone  # as it was then: a rename must not change the body of a try
-        config = dict(next(d.config for d in definition.deliver if d.name == row.destination))
+        config = _config(tx, row, definition)
         body, ended_at = body_of(result, name), result[12]
     except Exception as unreadable:  # one bad row is this delivery's failure and nobody else's
         error = f"what it should carry cannot be read: {unreadable}"
@@ -107,3 +108,14 @@ def _taken(tx: Tx, row: SentOut, result: Row | None) -> Taken:
     )
     return Taken(parcel, row.kind, row.lane, row.token, row.tries - row.tries_before, bool(row.best_effort),
                  row.automation_id, error)
+
+
+def _config(tx: Tx, row: SentOut, then: Definition) -> dict[str, Any]:
+    """What the destination says: as it was when the run was admitted, and once a person sends it again, as it is by
+    now; what kept it from arriving may have been mended there. Where it is gone since, or another kind, as it was."""
+    deliver = then.deliver
+    if row.tries_before and (text := tx.definition_in_force(row.automation_id)) is not None:
+        with contextlib.suppress(ValueError):  # it cannot be read
+            now = Definition.from_json(text).deliver
+            deliver = (*(d for d in now if d.kind == row.kind), *deliver)
+    return dict(next(d.config for d in deliver if d.name == row.destination))

@@ -98,9 +98,9 @@ def deliver(
     destination: Annotated[str | None, Parameter(help="Only to this one.")] = None,
     dry_run: DryRun = False, common: Common = USUAL,
 ) -> int:
-    """Send a run's result again where it was given up, may not have arrived, or was not acknowledged. The work is
-    not repeated, and the receiver can tell a repeat by the event's id. It waits until that was tried, 20 seconds at
-    most. Exit code 9 when it is not delivered, or not yet."""
+    """Send a run's result again where it was given up, may not have arrived, or was not acknowledged, as the
+    definition says by now. The work is not repeated, and the receiver can tell a repeat by the event's id. It waits
+    until that was tried, 20 seconds at most. Exit code 9 when it is not delivered, or not yet."""
     with opened(common) as place:
         run_id = place.read(lambda tx: resolve_run(tx, run))
         chosen = [
