@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Any
 
 from model.account import Account, Run
-from model.labour import Labour
+from model.aftermath import Aftermath
 from nightporter.ledger.audit import audit
 from nightporter.store import Tx
 
@@ -17,7 +17,7 @@ UNREPAIRED = frozenset({"I-29", "N-14"})
 """Checks of what the next sweep repairs."""
 
 
-def compare(desk: Labour, *, whole: bool = False) -> None:
+def compare(desk: Aftermath, *, whole: bool = False) -> None:
     """All that stands in the store is what the account says, and the audit is clean. `whole`: every slot is counted."""
     spared = (BACKWARDS if desk.went_back else frozenset()) | (UNREPAIRED if desk.unrepaired else frozenset())
 
@@ -28,7 +28,7 @@ def compare(desk: Labour, *, whole: bool = False) -> None:
     desk.store.read(look)
 
 
-def _audit(tx: Tx, desk: Labour, spared: Collection[str], whole: bool) -> None:
+def _audit(tx: Tx, desk: Aftermath, spared: Collection[str], whole: bool) -> None:
     report = audit(tx, now=desk.now, enumerate_slots=whole)
     found = [f"{check.id} {check.title}: {check.examples}" for check in report.findings if check.id not in spared]
     assert not found, found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import traceback
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 from unittest.mock import patch
@@ -97,10 +98,23 @@ def seeded(name: str) -> Iterator[None]:
 
 
 def found_after(name: str, machine: type[LedgerMachine], *, from_seed: int | None = None) -> tuple[int, str]:
-    """In which night a bug is found, and what is said of it; 0 where it is not."""
+    """In which night a bug is found, and what is said of it; 0 where it is not. Raises what is no finding of a
+    check: the nights themselves went wrong then."""
     with seeded(name):
         try:
             run_nights(machine, examples=NIGHTS, from_seed=from_seed, shrink=False)
         except Exception as error:
+            if not is_a_finding(error):
+                raise
             return machine.examples, f"{type(error).__name__}: {error}".splitlines()[0][:200]
     return 0, ""
+
+
+def is_a_finding(error: BaseException) -> bool:
+    """Whether a check of the model says so, and not an assertion of the engine, a fall or a flaw of the nights."""
+    if isinstance(error, BaseExceptionGroup):  # several findings, each of which must be one
+        return all(map(is_a_finding, error.exceptions))
+    if not isinstance(error, AssertionError) or error.__traceback__ is None:
+        return False
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return str(frame.f_globals["__name__"]).startswith("model.")

@@ -102,7 +102,11 @@ def _bites(order: Order) -> list[str]:
     """Each bug that is put in is found."""
     missed, nights = [], {}
     for name in SEEDED:
-        nights[name], said = found_after(name, SqliteMachine, from_seed=order.seed)
+        try:
+            nights[name], said = found_after(name, SqliteMachine, from_seed=order.seed)
+        except Exception as error:
+            missed.append(f"the nights went wrong where a bug was to be found: {name}: {error!r}")
+            continue
         print(f"put in: {name}: " + (f"found in night {nights[name]}: {said}" if said else "NOT FOUND"), flush=True)
         if not said:
             missed.append(f"a bug that was put in was not found: {name}")

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
+import time
+from typing import ClassVar
+from unittest.mock import Mock, patch
+
 import pytest
 from databases import Databases
 
+from model.asking import COMPARED
 from model.nights import run_nights
 from model.seeded import SEEDED, found_after
 from model.soak import SqliteMachine, a_machine
+from nightporter import admission
+from nightporter.clock import SystemClock
+from nightporter.store import Store
 
 SLOW_TO_FIND = {"the cooldown counts from a success", "what a spring night leaves out is not made up"}
 """They are left to the soak."""
@@ -24,3 +33,32 @@ def test_whatever_happens_the_ledger_is_what_the_account_says(kind: str, nights:
 def test_a_bug_that_is_put_into_the_engine_is_found(bug: str) -> None:
     night, said = found_after(bug, SqliteMachine)
     assert night, said
+
+
+@pytest.mark.parametrize("raised", [KeyError("a fall"), AssertionError("of something that is no check of the model")])
+def test_what_no_check_says_is_not_taken_for_a_bug_that_was_found(
+    raised: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SEEDED, "a fall", lambda: [patch.object(admission, "_keeps_key", Mock(side_effect=raised))])
+    with pytest.raises(type(raised)):
+        found_after("a fall", SqliteMachine)
+
+
+def test_nights_are_the_same_again_however_busy_the_machine_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ledgers() -> list[list[str]]:
+        class NotingMachine(SqliteMachine):
+            seen: ClassVar[list[list[str]]] = []
+
+            def leave_store(self, store: Store) -> None:
+                self.seen.append(store.read(lambda tx: [
+                    f"{table}: {row}" for table in COMPARED
+                    for row in tx.sql._connection.execute(f"SELECT * FROM {table}")]))  # type: ignore[attr-defined]
+                super().leave_store(store)
+
+        run_nights(NotingMachine, examples=6, from_seed=7)
+        return NotingMachine.seen
+
+    at_rest, busy = ledgers(), itertools.count()
+    monkeypatch.setattr(time, "thread_time", lambda: float(next(busy)))
+    monkeypatch.setattr(SystemClock, "monotonic", lambda _: next(busy) * 1_000_000)
+    assert at_rest == ledgers()
