@@ -143,6 +143,11 @@ class Account:
         automation, _, name = trigger_id.rpartition("/")
         return self.automations[automation].triggers[name]
 
+    def run(self, run_id: str) -> Run:
+        """One that the ledger names; it is to be known here."""
+        assert run_id in self.runs, f"nobody was told of {run_id}, or it was pruned"
+        return self.runs[run_id]
+
     def of(self, automation: Automation, *states: str) -> list[Run]:
         return [r for r in self.runs.values() if r.automation is automation and r.state in states]
 
@@ -266,7 +271,7 @@ class Account:
             run.marks.add(run.token)
 
     def _begins_at_once(self, one: Claimed, now: int) -> None:
-        run = self.runs[one.work.run_id]
+        run = self.run(one.work.run_id)
         self.may_start(run)
         passed = [r.id for r in self.of(run.automation, "queued") if r.order < run.order and not r.ready
                   and (r.by_hand or run.automation.state == "active") and not r.alone]

@@ -64,13 +64,13 @@ class Aftermath(Sending):
         ))
         worker.ended = worker.id not in is_now[2]
         held = [r for r in self.account.in_state("running") if r.worker == worker.id]
-        left = [r.id for r in held if is_now[0][r.id] == "running"]
+        left = [r.id for r in held if is_now[0].get(r.id) == "running"]
         assert not left or (not whole and len(left) == len(held)), f"{left} of {len(held)} were left with the dead"
         if not left:
             for run in held:
                 self._lost(run, self.now)
         sending = [d for d in self.account.deliveries("sending") if d.worker == worker.id]
-        still = [d for d in sending if is_now[1][d.run.id, d.name] == "sending"]
+        still = [d for d in sending if is_now[1].get((d.run.id, d.name)) == "sending"]
         assert not still or (not whole and len(still) == len(sending))
         self.unrepaired = self.unrepaired or bool(left or still)
         for delivery in [] if still else sending:

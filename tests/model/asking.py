@@ -258,6 +258,7 @@ class Asking(Desk):
         found = self.store.read(lambda tx: [
             row[0] for row in tx.sql._connection.execute("SELECT id, run_id, destination FROM delivery")  # type: ignore[attr-defined]
             if row[1:] == (delivery.run.id, delivery.name)])
+        assert found, f"the delivery of {delivery.run.id} to {delivery.name} is not there"
         return str(found[0])
 
     def stop(self, trouble: Trouble | None = None) -> None:

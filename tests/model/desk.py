@@ -17,7 +17,7 @@ from nightporter.dispatch import Claimed, Definitions, Runners
 from nightporter.errors import Conflict, LostClaim, StoreError
 from nightporter.sources.clock import ClockSource
 from nightporter.store import Store
-from nightporter.words import Reason
+from nightporter.words import Reason, Settled
 
 HOST = "here"
 ASLEEP_BECAUSE = {"paused": "paused", "vanished": "paused", "expired": "expired"}
@@ -137,7 +137,8 @@ class Desk:
                 continue
             (one,) = hearing.take(1)
             at, line, *_ = one
-            told = (at, line.verdict, line.reason, line.slot_from, line.slot_to, line.count, line.exact)  # type: ignore[union-attr]
+            assert isinstance(line, Settled), f"{trigger.id} slept, and its slots became {line}"
+            told = (at, line.verdict, line.reason, line.slot_from, line.slot_to, line.count, line.exact)
             expected = (now, "collapsed", Reason(ASLEEP_BECAUSE[a.why]), first, until,
                         *counted(trigger, trigger.slots.count(since, until)))
             assert told == expected, f"{trigger.id} slept from {a.asleep}: {told}, not {expected}"

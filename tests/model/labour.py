@@ -53,7 +53,7 @@ class Labour(Asking):
                     run.becomes("queued")
         ranks: dict[str, int] = {}
         for one in claimed:
-            run = self.account.runs[one.work.run_id]
+            run = self.account.run(one.work.run_id)
             self._may_start(run, worker, now, by_name=only is not None)
             in_turn = self.went_back or ranks.get(one.work.workspace, 0) <= run.rank
             assert in_turn, f"{run.id} was claimed out of its turn"

@@ -45,9 +45,10 @@ class Sending(Labour):
             worker.sending += taken
 
     def _delivery(self, taken: Taken) -> Delivery:
-        run = self.account.runs[taken.parcel.run_id]
+        run = self.account.run(taken.parcel.run_id)
         config: Any = taken.parcel.config
         name = "pager" if taken.kind == "pager" else "hook" if "one" in config["url"] else "quiet"
+        assert name in run.deliveries, f"{run.id} owes nothing to {name}, and it is sent to"
         return run.deliveries[name]
 
     def record(

@@ -106,6 +106,7 @@ def _bites(order: Order) -> list[str]:
             nights[name], said = found_after(name, SqliteMachine, from_seed=order.seed)
         except Exception as error:
             missed.append(f"the nights went wrong where a bug was to be found: {name}: {error!r}")
+            print(f"put in: {name}: WENT WRONG: {error!r}"[:200], flush=True)
             continue
         print(f"put in: {name}: " + (f"found in night {nights[name]}: {said}" if said else "NOT FOUND"), flush=True)
         if not said:
