@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 from databases import Databases, shared_server
 from engines import Engines
+from flights import Fly
 
 from nightporter.clock import Instant, ManualClock, instant
+from nightporter.dispatch import Flight
 from nightporter.store import Store, open_store
+from nightporter.words import QuickRunner, RunId, Runner
 
 START = instant(datetime(2026, 3, 27, 8, 0, tzinfo=UTC))
 """A Friday; both database fixtures and `clock` begin here."""
@@ -80,3 +83,21 @@ async def engines(tmp_path: Path, store_url: str, monkeypatch: pytest.MonkeyPatc
     made = Engines(tmp_path, store_url, monkeypatch)
     yield made
     await made.close()
+
+
+@pytest.fixture
+async def fly(store: Store, clock: ManualClock, tmp_path: Path) -> AsyncIterator[Fly]:
+    """Makes a flight with the runners it is given; at the end it is brought down."""
+    flights: list[Flight] = []
+
+    def make(*runners: Runner | QuickRunner, slots: int = 16, only: RunId | None = None) -> Flight:
+        flight = Flight(
+            store, clock, {r.kind: r for r in runners}, worker="wrk_1", slots=slots, scratch=tmp_path / "scratch",
+            only=only,
+        )
+        flights.append(flight)
+        return flight
+
+    yield make
+    for flight in flights:
+        await flight.drain(0)

@@ -1,16 +1,20 @@
-"""Runners and destinations that do what a test tells them, and waiting for what a worker has in the air."""
+"""Flights, runners and destinations that do what a test tells them, and waiting for what a worker has in the air."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Any
 
+from nightporter.admission import admit
+from nightporter.clock import ManualClock
 from nightporter.delivery import Courier
 from nightporter.dispatch import Flight
 from nightporter.store import Store
 from nightporter.store.durable import durable
-from nightporter.words import Desk, Ended, Parcel, Sent, Work
+from nightporter.words import Desk, Ended, Limits, Parcel, Sent, Work
+from words import a_definition, a_firing, an_automation
 
 Behaviour = Callable[[Work, Desk], Awaitable[Ended]]
 
@@ -87,3 +91,31 @@ async def landed(store: Store, worker: Flight | Courier) -> None:
     """Nothing that was claimed or taken by now is in the air any more."""
     await launched(store)
     await worker.idle()
+
+
+# -- flights ---------------------------------------------------------------------------------------------------------
+
+FREE = Limits(per_hour=None, queued=None, concurrent=None, timeout=None)
+
+Fly = Callable[..., Flight]
+
+
+async def done(work: Work, desk: Desk) -> Ended:
+    return Ended.ok("done")
+
+
+def told(store: Store, clock: ManualClock, **of: Any) -> str:
+    """An automation whose runs are told what to do."""
+    return an_automation(
+        store, a_definition(runner="told", **{"limits": FREE, **of}), now=clock.now()
+    )
+
+
+def ask_to_cancel(store: Store, clock: ManualClock, run: str | None) -> None:
+    """As a person does."""
+    store.write(lambda tx: tx.ask_to_cancel([(str(run), "cancelled_by", "ada")], now=clock.now()))
+
+
+def fire_in(tx: Any, automation: str, external: str, text: str, clock: ManualClock) -> None:
+    """One arrival, inside a transaction."""
+    admit(tx, [a_firing(automation, external, text=text)], now=clock.now())
