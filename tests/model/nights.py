@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import signal
+import sys
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
@@ -13,6 +17,11 @@ from model.machine import LedgerMachine
 
 STEPS = 30
 """Of one night, at most."""
+
+
+class _Told(KeyboardInterrupt):
+    """Somebody ends this process. Hypothesis lets go of what is of this kind; a `SystemExit` it takes for a finding,
+    plays that night again, and says that it is another one."""
 
 
 def run_nights(
@@ -33,7 +42,23 @@ def run_nights(
     before = log.level
     log.setLevel(logging.CRITICAL)  # troubles are what it is all about
     try:
-        run_state_machine_as_test(factory, settings=chosen)
+        with _gone_when_told_to():
+            run_state_machine_as_test(factory, settings=chosen)
     finally:
         log.setLevel(before)
     return machine.examples, machine.tally
+
+
+@contextlib.contextmanager
+def _gone_when_told_to() -> Iterator[None]:
+    """Whoever is ended in the middle of a night goes at once, and has found nothing."""
+    def told(*_: object) -> None:
+        raise _Told
+
+    before = signal.signal(signal.SIGTERM, told)
+    try:
+        yield
+    except _Told:
+        sys.exit(128 + signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)

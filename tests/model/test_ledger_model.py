@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import signal
+import sys
 import time
 from typing import ClassVar
 from unittest.mock import Mock, patch
@@ -15,7 +17,7 @@ from model.nights import run_nights
 from model.seeded import SEEDED, found_after
 from model.soak import SqliteMachine, a_machine
 from nightporter import admission
-from nightporter.clock import SystemClock
+from nightporter.clock import Instant, SystemClock
 from nightporter.store import Store
 
 SLOW_TO_FIND = {"the cooldown counts from a success", "what a spring night leaves out is not made up"}
@@ -62,3 +64,19 @@ def test_nights_are_the_same_again_however_busy_the_machine_is(monkeypatch: pyte
     monkeypatch.setattr(time, "thread_time", lambda: float(next(busy)))
     monkeypatch.setattr(SystemClock, "monotonic", lambda _: next(busy) * 1_000_000)
     assert at_rest == ledgers()
+
+
+def test_who_is_ended_in_a_night_goes_at_once_and_has_found_nothing() -> None:
+    class EndedMachine(SqliteMachine):
+        def a_store(self, start: Instant) -> Store:
+            if self.examples == 3:
+                signal.raise_signal(signal.SIGTERM)
+            return super().a_store(start)
+
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        with pytest.raises(SystemExit):
+            run_nights(EndedMachine, examples=9, from_seed=7)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert EndedMachine.examples == 3
