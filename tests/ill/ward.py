@@ -137,8 +137,8 @@ def be_careless() -> None:
 
     connect = sqlite_file.connect
 
-    def careless(path: str, *, patience: float) -> Any:
-        connection = connect(path, patience=patience)
+    def careless(path: str, **how: Any) -> Any:
+        connection = connect(path, **how)
         connection.execute("PRAGMA synchronous=NORMAL")
         return connection
 
