@@ -251,7 +251,7 @@ class Writer:
                 job.result = job.error = None
             return False
         if self.trouble and transactions.wrote():  # what wrote nothing proves nothing
-            log.warning("store.well_again", was=self.trouble)
+            self._ill.warning("store.well_again", error=self.trouble)
             self.trouble = ""
         for rider, result in rode:
             try:
