@@ -64,6 +64,16 @@ def admit(tx: Tx, firings: Sequence[Firing | Settled], *, now: Instant) -> list[
 
 
 @dataclass(slots=True)
+class _Count:
+    """What a batch adds to the counters of one trigger."""
+
+    firings: int = 0
+    runs: int = 0
+    last_verdict: Verdict | None = None
+    last_reason: Reason | None = None
+
+
+@dataclass(slots=True)
 class _Batch:
     """The steps of one admission. What was read changes with every verdict, so that the next one sees it."""
 
@@ -84,7 +94,7 @@ class _Batch:
     runs: list[Arrival] = field(default_factory=list)
     lines: list[tuple[object, ...]] = field(default_factory=list)
     payloads: list[tuple[object, ...]] = field(default_factory=list)
-    counts: dict[str, list[object]] = field(default_factory=dict)
+    counts: dict[str, _Count] = field(default_factory=dict)
 
     # -- read -------------------------------------------------------------------------------------------------
 
@@ -217,10 +227,10 @@ class _Batch:
             firing.external_id if keeps else None, scheduled_for, verdict, reason, detail, run_id, trigger.version,
             *span, sender, trigger.owner, root, depth,
         ))
-        count = self.counts.setdefault(trigger.trigger_id, [trigger.trigger_id, 0, 0, "", None])
-        count[1] = int(count[1]) + 1  # type: ignore[call-overload]  # a row under way: its columns are mixed
-        count[2] = int(count[2]) + (verdict is Verdict.ADMITTED)  # type: ignore[call-overload]
-        count[3], count[4] = verdict, reason
+        count = self.counts.setdefault(trigger.trigger_id, _Count())
+        count.firings += 1
+        count.runs += verdict is Verdict.ADMITTED
+        count.last_verdict, count.last_reason = verdict, reason
         return Answer(verdict, reason, None if run_id is None else RunId(run_id), firing_id, detail)
 
     def write(self, *, offer: bool = True) -> None:
@@ -231,7 +241,10 @@ class _Batch:
         begun = self.tx.offer("queued", self.runs, now=self.now) if offer else ()
         self.tx.queue_runs([run for run in self.runs if run.run_id not in begun], now=self.now)
         self.tx.write_firings(self.lines, self.payloads, now=self.now)
-        self.tx.count_triggers([tuple(count) for count in self.counts.values()], now=self.now)
+        self.tx.count_triggers(
+            [(trigger, c.firings, c.runs, c.last_verdict, c.last_reason) for trigger, c in self.counts.items()],
+            now=self.now,
+        )
         if self.runs:
             self.tx.kick("queued")
         self.runs, self.lines, self.payloads, self.counts = [], [], [], {}

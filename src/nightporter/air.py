@@ -13,7 +13,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Coroutine, Sequence
 from enum import IntEnum
-from types import CoroutineType
+from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from nightporter import logs
@@ -22,6 +22,7 @@ from nightporter.store import Store, Tx
 from nightporter.store.durable import durable
 from nightporter.store.gather import Answered, Gather
 from nightporter.store.tx import Taker
+from nightporter.store.upshot import Unwritten, Upshot, Written
 
 log = logs.get(__name__)
 
@@ -173,11 +174,11 @@ class Air(ABC, Generic[C, E, R]):
         self._full = len(claimed) >= room
         return claimed
 
-    def _looked(self, claimed: list[C] | None, error: BaseException | None) -> None:
-        if error is not None:
-            self._ill.warning(f"{self.stage}.claim_failed", error=str(error))
-        elif claimed:
-            self._claimed_on_writer(claimed)
+    def _looked(self, upshot: Upshot[list[C]]) -> None:
+        if isinstance(upshot, Unwritten):
+            self._ill.warning(f"{self.stage}.claim_failed", error=str(upshot.error))
+        elif upshot.result:
+            self._claimed_on_writer(upshot.result)
 
     def _doubted(self, claimed: list[C]) -> None:
         """A commit was not answered: the claim may stand, and nobody here was told of it."""
@@ -187,11 +188,11 @@ class Air(ABC, Generic[C, E, R]):
     def _ask_back(self) -> None:
         self._store.writer.post(self.take_back, self._asked_back)
 
-    def _asked_back(self, count: int | None, error: BaseException | None) -> None:
-        if error is not None:  # the sweep asks again
-            self._ill.warning(f"{self.stage}.not_asked_back", error=str(error))
-        elif count:
-            log.warning(f"{self.stage}.taken_back", count=count)
+    def _asked_back(self, upshot: Upshot[int]) -> None:
+        if isinstance(upshot, Unwritten):  # the sweep asks again
+            self._ill.warning(f"{self.stage}.not_asked_back", error=str(upshot.error))
+        elif upshot.result:
+            log.warning(f"{self.stage}.taken_back", count=upshot.result)
 
     def _claimed_on_writer(self, claimed: list[C]) -> None:
         if claimed:
@@ -209,12 +210,12 @@ class Air(ABC, Generic[C, E, R]):
             return
         for one in claimed:
             begun = self._begin(one)
-            if isinstance(begun, CoroutineType):
+            if isinstance(begun, Coroutine):
                 task: asyncio.Task[E] = self._loop.create_task(begun, name=one.key[0])
                 self._tasks[one.key] = task
-                task.add_done_callback(lambda task, one=one: self._landed(one, task))  # type: ignore[misc]  # bound
+                task.add_done_callback(partial(self._landed, one))
             else:
-                self._land(one, begun)  # type: ignore[arg-type]  # no coroutine: it is an E
+                self._land(one, begun)
 
     def _landed(self, one: C, task: asyncio.Task[E]) -> None:
         self._tasks.pop(one.key, None)
@@ -229,9 +230,9 @@ class Air(ABC, Generic[C, E, R]):
     # -- ends -----------------------------------------------------------------------------------------------------
 
     def _written_on_writer(self, answered: Answered[E, R]) -> None:
-        written = [(end, result) for end, result, error in answered if error is None]
-        failed = [(end, error) for end, _, error in answered if error is not None]
-        self._tell(written)  # type: ignore[arg-type]  # no error: it is an R
+        written = [(end, upshot.result) for end, upshot in answered if isinstance(upshot, Written)]
+        failed = [(end, upshot.error) for end, upshot in answered if isinstance(upshot, Unwritten)]
+        self._tell(written)
         with self._lock:
             self._unwritten.difference_update(end.key for end, _ in written)
         self._loop.call_soon_threadsafe(self._written, failed)

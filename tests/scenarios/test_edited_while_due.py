@@ -17,6 +17,7 @@ from nightporter.clock import Instant
 from nightporter.sources.clock import Plan, answer, plan
 from nightporter.store import Store, Tx, open_store
 from nightporter.store.tx_clock import schedule_from
+from nightporter.store.upshot import Unwritten, Upshot
 from words import a_clock_trigger, a_definition
 
 TEN, ELEVEN = a_clock_trigger("0 10 * * *"), a_clock_trigger("0 11 * * *")
@@ -156,9 +157,9 @@ def _interleave(
         finally:
             tx.sql = sql
 
-    def over(which: int) -> Callable[[object, BaseException | None], None]:
-        def hear(_: object, error: BaseException | None) -> None:
-            errors.extend([error] if error is not None else [])
+    def over(which: int) -> Callable[[Upshot[object]], None]:
+        def hear(upshot: Upshot[object]) -> None:
+            errors.extend([upshot.error] if isinstance(upshot, Unwritten) else [])
             ends[which].set()
             reached.set()
         return hear

@@ -165,7 +165,7 @@ async def test_looks_and_kicks_that_share_a_commit_take_no_more_than_there_is_ro
     with held(store.writer):
         for _ in range(3):
             courier.look()
-        store.writer.post(lambda tx: tx.kick("delivery"), lambda result, error: None)
+        store.writer.post(lambda tx: tx.kick("delivery"), lambda upshot: None)
     await launched(store)
     assert courier.in_the_air == 6
     lanes = [p.config["url"] for p in out.parcels]

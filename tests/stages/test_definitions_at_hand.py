@@ -98,7 +98,7 @@ async def test_a_run_is_not_handed_a_definition_that_a_full_disk_took_back(
         return work
 
     with held(store.writer):
-        store.writer.post(arrives("never"), lambda result, error: monkeypatch.setattr(transactions, "commit", commit))
+        store.writer.post(arrives("never"), lambda upshot: monkeypatch.setattr(transactions, "commit", commit))
         monkeypatch.setattr(transactions, "commit", full)
     run = store.write(arrives("hello"))
     await landed(store, flight)

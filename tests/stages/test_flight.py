@@ -138,7 +138,7 @@ async def test_looks_and_kicks_that_share_a_commit_claim_no_more_than_there_are_
     with held(store.writer):
         for _ in range(3):
             flight.look()
-        store.writer.post(lambda tx: tx.kick("queued"), lambda result, error: None)
+        store.writer.post(lambda tx: tx.kick("queued"), lambda upshot: None)
     await launched(store)
     assert flight.in_the_air == 4
     assert states(store).count("running") == 4

@@ -83,7 +83,7 @@ async def test_a_result_that_cannot_be_written_ends_its_run_and_nobody_elses(
         for n, text in enumerate(("good", "bad", "good")):
             store.writer.post(
                 lambda tx, n=n, text=text: fire_in(tx, brief, f"e-{n}", text, clock),  # type: ignore[misc]
-                lambda result, error: None,
+                lambda upshot: None,
             )
     await landed(store, flight)
     found = rows(store, "SELECT p.text, r.state, r.error FROM run r JOIN firing_payload p ON p.firing_id = r.firing_id")
@@ -106,7 +106,7 @@ async def test_an_end_whose_consequences_cannot_be_written_is_written_alone_and_
         for automation in (good, brief, good):
             store.writer.post(
                 lambda tx, of=automation: fire_in(tx, of, f"e-{of}", "", clock),  # type: ignore[misc]
-                lambda result, error: None,
+                lambda upshot: None,
             )
     await landed(store, flight)
     assert states(store, good) == ["succeeded"]
@@ -247,7 +247,7 @@ async def test_a_claim_whose_commit_was_not_answered_is_asked_back_without_waiti
     run = fire(store, told(store, clock, name="blocked", cooldown=timedelta(0)), now=clock.now()).run_id
     await landed(store, flight)
     with held(store.writer):
-        store.writer.post(lambda tx: fire_in(tx, "aut_default_blocked", "again", "", clock), lambda result, error: None)
+        store.writer.post(lambda tx: fire_in(tx, "aut_default_blocked", "again", "", clock), lambda upshot: None)
         monkeypatch.setattr(transactions, "commit", committed)
     await until(lambda: sorted(states(store)) == ["queued", "succeeded"])
     assert len(runner.works) == 1
@@ -266,7 +266,7 @@ async def test_a_claim_in_the_same_commit_is_not_taken_for_one_that_was_lost(
     flight = fly(ToldRunner(gate))
     with held(store.writer):
         flight.look()
-        store.writer.post(flight.take_back, lambda result, error: None)
+        store.writer.post(flight.take_back, lambda upshot: None)
     await gate.reached.wait()
     assert states(store) == ["running"]
     gate.open.set()
@@ -365,7 +365,7 @@ async def test_nothing_begins_that_was_claimed_when_the_drain_had_given_up(
     flight = fly(runner)
     brief = told(store, clock)
     with held(store.writer):
-        store.writer.post(lambda tx: fire_in(tx, brief, "e-1", "", clock), lambda result, error: None)
+        store.writer.post(lambda tx: fire_in(tx, brief, "e-1", "", clock), lambda upshot: None)
         assert await flight.drain(0, grace=0) == 0
     await launched(store)
     assert runner.works == []

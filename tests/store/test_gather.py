@@ -10,6 +10,7 @@ from nightporter.clock import Instant
 from nightporter.errors import StoreError, StoreUnwritable
 from nightporter.store import Store, Tx
 from nightporter.store.gather import Answered, Gather
+from nightporter.store.upshot import Written
 
 NOW = Instant(1)
 
@@ -25,14 +26,14 @@ class Told:
 
     def __call__(self, answered: Answered[str, str]) -> None:
         with self._bell:
-            self.calls.append([key for key, _, _ in answered])
-            for key, result, error in answered:
+            self.calls.append([key for key, _ in answered])
+            for key, upshot in answered:
                 assert key not in self.results
                 assert key not in self.errors
-                if error is None:
-                    self.results[key] = result
+                if isinstance(upshot, Written):
+                    self.results[key] = upshot.result
                 else:
-                    self.errors[key] = error
+                    self.errors[key] = upshot.error
             self._bell.notify_all()
 
     def wait(self, count: int) -> None:

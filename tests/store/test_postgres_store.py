@@ -20,6 +20,7 @@ from nightporter.store import Tx, open_store
 from nightporter.store.named import migrations
 from nightporter.store.postgres import PostgresStore, PostgresTransactions, translate
 from nightporter.store.postgres_link import Link
+from nightporter.store.upshot import Upshot, Written
 
 NOW = Instant(1_774_598_400_000_000)
 NEWEST = str(migrations()[-1][0])
@@ -231,12 +232,12 @@ def test_writes_that_wait_for_one_another_are_both_made(ledger: PostgresStore, a
 
     for key in "ab":
         ledger.write(lambda tx, key=key: tx.put_setting(key, ""))  # type: ignore[misc]  # bound
-    done: list[BaseException | None] = []
+    done: list[Upshot[object]] = []
     stores = ((ledger, "a", "b"), (other, "b", "a"))
     answered = threading.Semaphore(0)
 
-    def answer(result: object, error: BaseException | None) -> None:
-        done.append(error)
+    def answer(upshot: Upshot[object]) -> None:
+        done.append(upshot)
         answered.release()
 
     for store, first, then in stores:
@@ -246,7 +247,7 @@ def test_writes_that_wait_for_one_another_are_both_made(ledger: PostgresStore, a
             store.writer.post(crossing(first, then), answer)
     for _ in range(2 if alone else 4):
         assert answered.acquire(timeout=30)
-    assert done == [None] * (2 if alone else 4)
+    assert done == [Written(None)] * (2 if alone else 4)
     other.close()
 
 

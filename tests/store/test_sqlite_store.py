@@ -25,6 +25,7 @@ from nightporter.sources.clock import ClockSource
 from nightporter.store import Store, Tx, open_store
 from nightporter.store.named import migrations
 from nightporter.store.sqlite import SqliteStore
+from nightporter.store.upshot import Unwritten, Upshot, Written
 from nightporter.words import Ended, Ending, Limits
 from words import a_clock_trigger, an_automation
 
@@ -161,11 +162,11 @@ def test_a_lock_that_is_let_go_in_time_is_only_waited_for(path: Path) -> None:
         told: Future[object] = Future()
         ledger.writer.post(
             lambda tx: tx.put_setting("a", "1"),
-            lambda result, error: told.set_exception(error) if error else told.set_result(result),
+            told.set_result,
         )
         assert not told.done()
         other.execute("ROLLBACK")
-        told.result(20)
+        assert told.result(20) == Written(None)
         assert ledger.read(lambda tx: tx.setting("a")) == "1"
 
 
@@ -225,11 +226,11 @@ def test_a_full_disk_answers_nobody_wrongly(ledger: SqliteStore) -> None:
             runs.append(name)
             tx.put_setting(name, "x" * size)
 
-        def answer(result: None, error: BaseException | None) -> None:
+        def answer(upshot: Upshot[None]) -> None:
             # Whoever is told that it is written can read it.
             seen = ledger.read(lambda tx: tx.setting(name))
-            assert (seen is not None) == (error is None)
-            told[name].set_exception(error) if error else told[name].set_result(result)
+            assert (seen is not None) == isinstance(upshot, Written)
+            told[name].set_exception(upshot.error) if isinstance(upshot, Unwritten) else told[name].set_result(None)
 
         ledger.writer.post(work, answer)
 

@@ -14,6 +14,7 @@ from nightporter.clock import Instant
 from nightporter.errors import StoreError, StoreUnwritable
 from nightporter.store import Store, Tx
 from nightporter.store.sql_port import Sql
+from nightporter.store.upshot import Upshot, Written
 from nightporter.store.writer import Writer
 
 T = TypeVar("T")
@@ -90,13 +91,13 @@ def post(
     """Post a write function; the future is settled when it is answered."""
     future: Future[T] = Future()
 
-    def answer(result: T | None, error: BaseException | None) -> None:
+    def answer(upshot: Upshot[T]) -> None:
         if log is not None:
             log.append("answer")
-        if error is not None:
-            future.set_exception(error)
+        if isinstance(upshot, Written):
+            future.set_result(upshot.result)
         else:
-            future.set_result(cast(T, result))
+            future.set_exception(upshot.error)
 
     writer.post(work, answer, patient=patient)
     return future
@@ -332,7 +333,7 @@ def test_whoever_is_told_and_raises_does_not_end_the_writer(faults: Faults, who:
 
     writer = Writer(lambda: faults, breaks if who == "listener" else lambda _: None, group=10)
     writer.ride("queued", lambda tx: 1, breaks if who == "rider" else lambda _: None)
-    writer.post(lambda tx: tx.kick("queued"), breaks if who == "answer" else lambda result, error: None)
+    writer.post(lambda tx: tx.kick("queued"), breaks if who == "answer" else lambda upshot: None)
     for _ in range(2):  # the first may share the group of what breaks
         assert post(writer, lambda tx: "still there").result(10) == "still there"
     writer.close()

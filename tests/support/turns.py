@@ -19,7 +19,7 @@ def held(writer: Writer) -> Iterator[None]:
         here.set()
         go.wait(30)
 
-    writer.post(wait, lambda result, error: None)
+    writer.post(wait, lambda upshot: None)
     here.wait(30)
     try:
         yield

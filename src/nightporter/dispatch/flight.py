@@ -6,7 +6,7 @@ import asyncio
 import logging
 import shutil
 import socket
-from collections.abc import Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from nightporter.rules.legible import legible, legible_value
 from nightporter.store import Store, Tx
 from nightporter.store.tx import Taker
 from nightporter.store.tx_admission import Arrival
-from nightporter.words import Ended, Ending, ErrorClass, QuickRunner, Reason, RunId, Runner
+from nightporter.words import Ended, Ending, ErrorClass, Reason, RunId, Runner, Work
 
 log = logs.get(__name__)
 
@@ -105,7 +105,7 @@ class Flight(Air[Claimed, Attempt, Result]):
             return Attempt(one, Ended.failed(
                 ErrorClass.CONFIGURATION, f"no runner is called {one.work.kind!r} here"))
         if hasattr(runner, "run_now"):
-            return _attempt(one, _quickly(runner, one))
+            return _attempt(one, _quickly(runner.run_now, one))
         return self._fly(one, runner)
 
     def _fell(self, one: Claimed, error: BaseException | None) -> Attempt:
@@ -233,9 +233,9 @@ def _is_being_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _quickly(runner: Runner | QuickRunner, claimed: Claimed) -> Ended:
+def _quickly(run_now: Callable[[Work], Ended], claimed: Claimed) -> Ended:
     try:
-        return runner.run_now(claimed.work)  # type: ignore[union-attr]  # the caller looked
+        return run_now(claimed.work)
     except Exception as error:
         return _raised(claimed, error)
 

@@ -8,6 +8,7 @@ from nightporter.admission import admit
 from nightporter.clock import Clock
 from nightporter.store import Store
 from nightporter.store.gather import Answered, Gather
+from nightporter.store.upshot import Written
 from nightporter.words import Answer, Firing
 
 Waiting = asyncio.Future[Answer]
@@ -34,10 +35,10 @@ class Door:
 
 
 def _settle(answered: Answered[Waiting, Answer]) -> None:
-    for waiting, answer, error in answered:
+    for waiting, upshot in answered:
         if waiting.done():  # its caller was cancelled; what was admitted stays admitted
             continue
-        if error is not None:
-            waiting.set_exception(error)
-        elif answer is not None:
-            waiting.set_result(answer)
+        if isinstance(upshot, Written):
+            waiting.set_result(upshot.result)
+        else:
+            waiting.set_exception(upshot.error)

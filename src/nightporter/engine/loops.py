@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TypeVar
 
 from nightporter import logs
@@ -40,22 +41,17 @@ async def aside(work: Callable[[], T]) -> T:
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
-    def settle(result: T | None, error: BaseException | None) -> None:
-        if done.done():  # whoever waited was cancelled
-            return
-        if error is not None:
-            done.set_exception(error)
-        else:
-            done.set_result(result)  # type: ignore[arg-type]  # no error: it is a T
+    def settle(end: Callable[[], None]) -> None:
+        if not done.done():  # else whoever waited was cancelled
+            end()
 
     def body() -> None:
-        result, failure = None, None
         try:
-            result = work()
+            end = partial(done.set_result, work())
         except BaseException as error:
-            failure = error
+            end = partial(done.set_exception, error)
         if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, result, failure)
+            loop.call_soon_threadsafe(settle, end)
 
     threading.Thread(target=body, name="nightporter-aside", daemon=True).start()
     return await done

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from nightporter import logs
@@ -73,7 +74,7 @@ def load(
         synced += _vanish(store, automation_id, name, path, now)
     for path in refused.keys() - there:
         if Path(path).parent == folder:
-            store.write(lambda tx, path=path: tx.accept_file(path))  # type: ignore[misc]  # bound per turn
+            store.write(partial(Tx.accept_file, path=path))
     return synced
 
 

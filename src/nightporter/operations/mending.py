@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from nightporter import logs
 from nightporter.clock import Instant
@@ -25,7 +26,7 @@ def take_up_again(store: Store, *, now: Callable[[], Instant]) -> int:
     mended = 0
     for trigger_id in store.read(lambda tx: tx.quarantined_triggers()):
         try:
-            if store.write(lambda tx, trigger_id=trigger_id: _take_up(tx, trigger_id, now())):  # type: ignore[misc]
+            if store.write(partial(_take_up, trigger_id=trigger_id, clock=now)):
                 log.warning("clock.trigger_mended", trigger=trigger_id)
                 mended += 1
         except Exception as error:
@@ -35,7 +36,8 @@ def take_up_again(store: Store, *, now: Callable[[], Instant]) -> int:
     return mended
 
 
-def _take_up(tx: Tx, trigger_id: str, now: Instant) -> bool:
+def _take_up(tx: Tx, trigger_id: str, clock: Callable[[], Instant]) -> bool:
+    now = clock()
     automation_id = trigger_id.rpartition("/")[0]
     automation = tx.lock_automation(automation_id)
     trigger = next((t for t in tx.triggers(automation_id) if t.id == trigger_id), None)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from nightporter.store.tx import Tx
+from nightporter.store.upshot import Upshot, Written
 
 if TYPE_CHECKING:
     from nightporter.store import Store
@@ -22,21 +23,17 @@ async def durable(store: Store, write: Callable[[Tx], T]) -> T:
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
-    def settle(result: T | None, error: BaseException | None) -> None:
+    def settle(upshot: Upshot[T]) -> None:
         if future.done():
             return
-        if error is not None:
-            future.set_exception(error)
+        if isinstance(upshot, Written):
+            future.set_result(upshot.result)
         else:
-            future.set_result(result)  # type: ignore[arg-type]  # no error: it is a T
+            future.set_exception(upshot.error)
 
-    store.writer.post(write, lambda result, error: _tell(loop, settle, result, error))
+    def tell(upshot: Upshot[T]) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, upshot)
+
+    store.writer.post(write, tell)
     return await future
-
-
-def _tell(
-    loop: asyncio.AbstractEventLoop, settle: Callable[[T | None, BaseException | None], None], result: T | None,
-    error: BaseException | None,
-) -> None:
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(settle, result, error)

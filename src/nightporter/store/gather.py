@@ -16,13 +16,14 @@ from typing import Generic, TypeVar
 from nightporter.errors import StoreError, StoreRefused
 from nightporter.store.portion import Portion
 from nightporter.store.tx import Tx
+from nightporter.store.upshot import Upshot, Written
 from nightporter.store.writer import Writer
 
 I = TypeVar("I")  # noqa: E741  an item
 R = TypeVar("R")
 K = TypeVar("K")
 
-Answered = list[tuple[K, R | None, BaseException | None]]
+Answered = list[tuple[K, Upshot[R]]]
 
 
 @dataclass(slots=True)
@@ -34,8 +35,8 @@ class _Turn(Generic[K, I]):
 
 
 class Gather(Generic[K, I, R]):
-    """`work(tx, items)` gives one result an item; `answer([(key, result, error), ...])` is called on the writer's
-    thread once they are durable. `put` may be called from any thread."""
+    """`work(tx, items)` gives one result an item; `answer([(key, upshot), ...])` is called on the writer's
+    thread once that is known. `put` may be called from any thread."""
 
     def __init__(
         self, writer: Writer, work: Callable[[Tx, list[I]], list[R]], answer: Callable[[Answered[K, R]], None], *,
@@ -61,8 +62,7 @@ class Gather(Generic[K, I, R]):
 
     def _post(self, turn: _Turn[K, I]) -> None:
         self._writer.post(
-            lambda tx: self._write(tx, turn), lambda results, error: self._tell(turn, results, error),
-            patient=self._patient,
+            lambda tx: self._write(tx, turn), lambda upshot: self._tell(turn, upshot), patient=self._patient,
         )
 
     def _write(self, tx: Tx, turn: _Turn[K, I]) -> list[R]:
@@ -70,13 +70,12 @@ class Gather(Generic[K, I, R]):
         with self._portion.taking(len(items)):
             return self._work(tx, items)
 
-    def _tell(self, turn: _Turn[K, I], results: list[R] | None, error: BaseException | None) -> None:
+    def _tell(self, turn: _Turn[K, I], upshot: Upshot[list[R]]) -> None:
         items = self._items_of(turn, None)  # nothing was taken where the store was closed, or would not begin
-        if error is None:
-            assert results is not None
-            self._answer([(key, result, None) for (key, _), result in zip(items, results, strict=True)])
-        elif len(items) == 1 or (isinstance(error, StoreError) and not isinstance(error, StoreRefused)):
-            self._answer([(key, None, error) for key, _ in items])
+        if isinstance(upshot, Written):
+            self._answer([(key, Written(result)) for (key, _), result in zip(items, upshot.result, strict=True)])
+        elif len(items) == 1 or (isinstance(upshot.error, StoreError) and not isinstance(upshot.error, StoreRefused)):
+            self._answer([(key, upshot) for key, _ in items])
         else:
             for one in items:
                 self._post(_Turn([one]))

@@ -145,11 +145,11 @@ class PostgresTransactions:
                 if self._connection.broken:
                     self._connection = self._reconnect()
                 # What still runs there has no one left to answer; it is ended, and only if it is that transaction.
-                status = self._connection.execute(
+                [(status, _)] = self._connection.execute(
                     "SELECT pg_xact_status(%(number)s::xid8), (SELECT count(pg_terminate_backend(pid, 1000)) "
                     "FROM pg_stat_activity WHERE pid = %(pid)s AND backend_xid = %(number)s::xid8::xid)",
                     {"number": self._number, "pid": lost},
-                ).fetchone()[0]  # type: ignore[index]  # it gives one row
+                ).fetchall()
         except psycopg.Error as again:
             status = str(again).strip()
         if status in ("committed", "aborted"):

@@ -27,6 +27,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from nightporter import logs
 from nightporter.errors import StoreEntangled, StoreError, StoreRefused
 from nightporter.store.tx import Taker, Tx
+from nightporter.store.upshot import Unwritten, Upshot, Written
 
 T = TypeVar("T")
 log = logs.get(__name__)
@@ -62,7 +63,7 @@ class Transactions(Protocol):
 @dataclass(slots=True)
 class _Job(Generic[T]):
     work: Callable[[Tx], T]
-    answer: Callable[[T | None, BaseException | None], None]
+    answer: Callable[[Upshot[T]], None]
     doubted: Callable[[T], None]
     patient: bool = False
     result: T | None = None
@@ -110,10 +111,10 @@ class Writer:
         self._opened.result()
 
     def post(
-        self, work: Callable[[Tx], T], answer: Callable[[T | None, BaseException | None], None],
+        self, work: Callable[[Tx], T], answer: Callable[[Upshot[T]], None],
         doubted: Callable[[T], None] = lambda _: None, *, patient: bool = False,
     ) -> None:
-        """Queue a write function. `answer(result, error)` is called on the writer's thread once it is durable.
+        """Queue a write function. `answer(upshot)` is called on the writer's thread once it is known.
 
         `doubted(result)` is called there, before that, when the commit failed: what it wrote may stand all the same.
         A `patient` one lets those go first that are not, see `_take`.
@@ -123,7 +124,7 @@ class Writer:
                 (self._patient if patient else self._jobs).append(_Job(work, answer, doubted, patient))
                 self._bell.notify()
                 return
-        answer(None, StoreError("the store is closed", next="start the desk again"))
+        answer(Unwritten(StoreError("the store is closed", next="start the desk again")))
 
     def write(self, work: Callable[[Tx], T], *, patient: bool = False) -> T:
         """Run a write function and return its result once it is durable. Raises what it raised, or StoreError."""
@@ -131,11 +132,11 @@ class Writer:
             raise RuntimeError("a write inside a write would wait for itself")
         future: Future[T] = Future()
 
-        def answer(result: T | None, error: BaseException | None) -> None:
-            if error is not None:
-                future.set_exception(error)
+        def answer(upshot: Upshot[T]) -> None:
+            if isinstance(upshot, Written):
+                future.set_result(upshot.result)
             else:
-                future.set_result(result)  # type: ignore[arg-type]  # no error: it is a T
+                future.set_exception(upshot.error)
 
         self.post(work, answer, patient=patient)
         return future.result()
@@ -308,7 +309,7 @@ class Writer:
     def _answer(self, jobs: Iterable[_Job[Any]], kicks: Iterable[str]) -> None:
         for job in jobs:
             try:
-                job.answer(job.result, job.error)
+                job.answer(Written(job.result) if job.error is None else Unwritten(job.error))
             except Exception:
                 log.exception("store.answer_failed")
         topics = frozenset(kicks)

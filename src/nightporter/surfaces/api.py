@@ -46,6 +46,7 @@ from nightporter.runners.context import Run
 from nightporter.store import Tx
 from nightporter.surfaces.settings import checked
 from nightporter.words import Answer, Definition, Firing, Overlap, Reason, Target, TriggerId, TriggerSpec
+from nightporter.words.automation import ScheduleKind
 
 __all__ = ["Porter", "Run", "When", "at", "cron", "every"]
 
@@ -56,7 +57,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 class When:
     """A clock trigger as code writes it: made by `cron`, `every` and `at`."""
 
-    kind: str
+    kind: ScheduleKind
     expression: str
     timezone: str | None = None
     name: str | None = None
@@ -150,7 +151,7 @@ class Porter:
 
     @staticmethod
     def _trigger(when: When, definition: Definition, overlap: str | None, n: int) -> TriggerSpec:
-        schedule = parse(when.kind, when.expression, when.timezone or definition.timezone)  # type: ignore[arg-type]
+        schedule = parse(when.kind, when.expression, when.timezone or definition.timezone)
         return TriggerSpec(
             name=when.name or ("clock" if n == 0 else f"clock-{n + 1}"), kind="clock", schedule=schedule,
             enabled=when.enabled, overlap=Overlap(overlap) if overlap else None,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import TypeVar
 
 from nightporter.clock import SECOND, Clock, Instant, SystemClock, micros
@@ -107,23 +108,31 @@ def _some(
 ) -> bool:
     """Delete some of a kind; each look goes on behind the one before, and what stays is not looked at twice. True when
     there may be more."""
-    after = ""
+    after, more = "", True
     for _ in range(CHUNKS):
-        room = pace.room(of)
-        ids = store.read(lambda tx, after=after, room=room: look(tx, after, room))  # type: ignore[misc]  # bound
-        if ids:
-            pace.write(store, of, lambda tx, ids=ids: delete(tx, ids))  # type: ignore[misc]  # bound
-            after = ids[-1]
-        if len(ids) < room:
-            return False
-    return True
+        after, more = _a_portion(store, pace, of, delete, look, after)
+        if not more:
+            break
+    return more
+
+
+def _a_portion(
+    store: Store, pace: Pace, of: str, delete: Callable[[Tx, Sequence[str]], None],
+    look: Callable[[Tx, str, int], list[str]], after: str,
+) -> tuple[str, bool]:
+    """Delete what fits into one transaction: `(the last of it, whether there may be more)`."""
+    room = pace.room(of)
+    ids = store.read(lambda tx: look(tx, after, room))
+    if ids:
+        pace.write(store, of, lambda tx: delete(tx, ids))
+        after = ids[-1]
+    return after, len(ids) >= room
 
 
 def _some_messages(store: Store, pace: Pace, before: Instant, old: Instant) -> bool:
     for _ in range(CHUNKS):
         room = pace.room("messages")
-        gone = pace.write(store, "messages", lambda tx, room=room: tx.prune_inbox(  # type: ignore[misc]  # bound
-            read_before=before, before=old, room=room))
+        gone = pace.write(store, "messages", partial(Tx.prune_inbox, read_before=before, before=old, room=room))
         if gone < room:
             return False
     return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -10,7 +10,7 @@ from nightporter.clock import Instant, SystemClock, rfc3339
 from nightporter.errors import BadInput, BadSchedule
 from nightporter.rules.schedule import next_due, parse, sentence
 from nightporter.surfaces.cli.place import USUAL, Common
-from nightporter.words.automation import Schedule
+from nightporter.words.automation import Schedule, ScheduleKind
 
 if TYPE_CHECKING:
     from nightporter.ledger.lines import AutomationLine
@@ -34,7 +34,8 @@ def next_(
     --json answers `{"fires": [...]}`, else `{"items": [...], "next_cursor": null}`."""
     if not 1 <= count <= MOST:
         raise BadInput(f"-n {count} cannot be shown", next=f"ask for 1 to {MOST}")
-    given = [(kind, words) for kind, words in (("cron", schedule), ("every", every), ("at", at)) if words is not None]
+    kinds: tuple[tuple[ScheduleKind, str | None], ...] = (("cron", schedule), ("every", every), ("at", at))
+    given = [(kind, words) for kind, words in kinds if words is not None]
     if len(given) > 1:
         raise BadInput("one schedule at a time", next="leave all but one of --schedule, --every and --at out")
     if not given:
@@ -47,11 +48,11 @@ def next_(
         raise BadInput("an automation has its own schedule", next=f"leave {name} or the schedule out")
     zone = common.settings().timezone if timezone is None else timezone
     kind, words = given[0]
-    _of_schedule(kind, words, zone, anchor, after, count, common)  # type: ignore[arg-type]  # from the list above
+    _of_schedule(kind, words, zone, anchor, after, count, common)
 
 
 def _of_schedule(
-    kind: Literal["cron", "every", "at"], words: str, zone: str, anchor: str | None, after: str | None, count: int,
+    kind: ScheduleKind, words: str, zone: str, anchor: str | None, after: str | None, count: int,
     common: Common,
 ) -> None:
     counted_from = None if anchor is None else _instant(anchor, zone)
