@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nightporter.store.portion import AIM, Portion
+from nightporter.store.portion import AIM, FIRST, Portion
 
 
 def after(portion: Portion, each: float, writes: int = 20) -> int:
@@ -12,6 +12,11 @@ def after(portion: Portion, each: float, writes: int = 20) -> int:
     for _ in range(writes):
         portion.learn(portion.size, portion.size * each)
     return portion.size
+
+
+def test_the_first_portion_is_small_because_nobody_knows_yet_how_long_it_takes() -> None:
+    assert Portion(500).size == FIRST
+    assert Portion(4).size == 4
 
 
 def test_a_portion_shrinks_until_it_takes_what_it_is_to_take() -> None:
@@ -38,11 +43,11 @@ def test_a_write_of_a_few_says_nothing_about_many() -> None:
     portion = Portion(500)
     portion.learn(1, AIM / 2)
     portion.learn(0, AIM / 2)
-    assert portion.size == 500
+    assert portion.size == FIRST
 
 
 def test_a_portion_measures_what_is_done_in_it() -> None:
     portion = Portion(500)
-    with portion.taking(500):
+    with portion.taking(FIRST):
         sum(range(3_000_000))
-    assert portion.size < 500
+    assert portion.size < FIRST

@@ -10,6 +10,10 @@ AIM = 0.012
 """Seconds of a processor that a portion is to take where a commit takes less."""
 
 
+FIRST = 64
+"""What is tried before anything was learnt."""
+
+
 class Portion:
     """Learns from each write how many take AIM, or as long as a commit takes on a slow disk: smaller ones would only
     make more commits. Measured by the thread's own time, for the same reason: a machine that does much else makes
@@ -20,7 +24,7 @@ class Portion:
         self._most = most
         self._commit = commit
         self._least = min(least, most)
-        self.size = most
+        self.size = min(FIRST, most)
 
     @contextmanager
     def taking(self, count: int) -> Iterator[None]:
