@@ -200,10 +200,10 @@ class Desk:
         self.process.stdin.write(" ".join(words) + "\n")
         self.process.stdin.flush()
 
-    def tell(self, *words: str) -> None:
+    def tell(self, *words: str, within: float = PATIENCE) -> None:
         """A command, carried out when this returns."""
         self.ask(*words)
-        self.hear(words[0])
+        self.hear(words[0], within)
 
     def kill(self) -> None:
         """End its process group without a last word."""

@@ -221,7 +221,7 @@ class Group:
     def quieten(self) -> None:
         """Nothing new begins, and what was begun ends."""
         for member in self.members:
-            member.desk.tell("quiet")
+            member.desk.tell("quiet", within=self.house.patience)
         self.house.idle()
 
     def loud(self) -> list[str]:
