@@ -6,11 +6,8 @@ standard input ends.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,6 +15,7 @@ from pathlib import Path
 from benchmarks.figures import Row, Target, rounds
 from benchmarks.memory import processor_seconds, resident_mb
 from benchmarks.options import Options
+from benchmarks.process import process
 
 TRIGGERS = 1000
 SETTLE = 1.0
@@ -37,7 +35,8 @@ class Rest:
 
 def rests(home: Path, folder: Path, seconds: float) -> tuple[Rest, Rest]:
     """Look at a desk and a bare process, both at rest, for so long. Raises RuntimeError when one does not come up."""
-    with _process(DESK, home) as desk, _process(BARE, folder) as bare:
+    us = "benchmarks.resting"
+    with process(us, DESK, str(home)) as desk, process(us, BARE, str(folder)) as bare:
         pids = (desk.pid, bare.pid)
         time.sleep(SETTLE)
         before, start = [processor_seconds(pid) for pid in pids], time.perf_counter()
@@ -46,22 +45,6 @@ def rests(home: Path, folder: Path, seconds: float) -> tuple[Rest, Rest]:
         spent = time.perf_counter() - start
         found = [Rest(100 * share / spent, resident_mb(pid)) for pid, share in zip(pids, used, strict=True)]
         return found[0], found[1]
-
-
-@contextmanager
-def _process(kind: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.resting", kind, str(folder)], stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent,
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            if process.stdout.readline().strip() != "ready":
-                raise RuntimeError(f"the {kind} at rest did not come up")
-            yield process
-        finally:
-            process.stdin.close()
 
 
 def prepare(home: Path) -> None:

@@ -10,11 +10,8 @@ input.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,6 +20,7 @@ from typing import Any
 from benchmarks.figures import Row, Target, percentile, rounds
 from benchmarks.memory import processor_seconds, resident_mb
 from benchmarks.options import Options
+from benchmarks.process import process
 
 A_SECOND = 100
 """Triggers that come due in a second."""
@@ -136,7 +134,7 @@ def night(stored: Stored, nth: int, seconds: float) -> Night:
     opens = stored.begin - int(LEAD * SECOND) + nth * length
     first, end = opens + int(LEAD * SECOND), opens + int((LEAD + seconds) * SECOND)
     start = time.perf_counter()
-    with _desk(stored.home, opens - SystemClock().now()) as desk:
+    with process("benchmarks.stored", str(stored.home), str(opens - SystemClock().now())) as desk:
         ready = time.perf_counter() - start
         time.sleep(max(LEAD - ready, 0.0))
         before, began = processor_seconds(desk.pid), time.perf_counter()
@@ -153,22 +151,6 @@ def night(stored: Stored, nth: int, seconds: float) -> Night:
     if len(starts) != (due := round(seconds * A_SECOND)):
         raise Miscount(f"{len(starts)} runs of {due} slots")
     return Night(tuple(starts), ready, share, resident)
-
-
-@contextmanager
-def _desk(home: Path, ahead: int) -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.stored", str(home), str(ahead)], stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent,
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            if process.stdout.readline().strip() != "ready":
-                raise RuntimeError("the desk did not come up")
-            yield process
-        finally:
-            process.stdin.close()
 
 
 def rows(options: Options, home: Path) -> list[Row]:

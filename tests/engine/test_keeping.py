@@ -25,7 +25,10 @@ def beats(engine: Engine) -> int:
     return sum(beat for (beat,) in rows(engine.store, "SELECT beat FROM worker WHERE id = ?", engine.worker))
 
 
-async def test_a_desk_that_prunes_for_long_goes_on_beating(engines: Engines, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("part", ["prune", "tidy"])
+async def test_a_desk_that_sweeps_or_prunes_for_long_goes_on_beating(
+    engines: Engines, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
     here, go = threading.Event(), threading.Event()
 
     def long(*of: Any, **rest: Any) -> bool:
@@ -33,23 +36,7 @@ async def test_a_desk_that_prunes_for_long_goes_on_beating(engines: Engines, mon
         go.wait(30)
         return False
 
-    monkeypatch.setattr(nightporter.engine.sweeper, "prune", long)
-    engine = engines(settings=OFTEN)
-    await engine.start()
-    await until(here.is_set)
-    before = beats(engine)
-    await until(lambda: beats(engine) > before + 3)
-    go.set()
-
-
-async def test_a_desk_that_sweeps_for_long_goes_on_beating(engines: Engines, monkeypatch: pytest.MonkeyPatch) -> None:
-    here, go = threading.Event(), threading.Event()
-
-    def long(*of: Any, **rest: Any) -> None:
-        here.set()
-        go.wait(30)
-
-    monkeypatch.setattr(nightporter.engine.sweeper, "tidy", long)
+    monkeypatch.setattr(nightporter.engine.sweeper, part, long)
     engine = engines(settings=OFTEN)
     await engine.start()
     await until(here.is_set)

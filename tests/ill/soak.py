@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from fire.accounts import findings
-from fire.house import House, a_house, until
+from fire.house import a_house, until
 from fire.recorder import a_world
+from fire.recovered import goes_on
 from ill.cutter import a_cutter
 from ill.hostile import columns
 from ill.locked import hold, wrong
@@ -80,7 +81,7 @@ def _rows(order: Order, folder: Path, figures: dict[str, Any]) -> list[str]:
 def _lock(order: Order, folder: Path, figures: dict[str, Any]) -> list[str]:
     with a_world(folder) as world, a_house(folder, str(folder / "ledger.db"), world) as house:
         desk = house.open(arrivals=ARRIVALS, patience=5.0).ready()
-        _goes_on(house)
+        goes_on(house)
         held = hold(house, LOCKED_FOR)
         found = list(wrong(house, held))
         desk.tell("quiet")
@@ -108,21 +109,16 @@ def _cuts(order: Order, folder: Path, figures: dict[str, Any]) -> list[str]:
                 crashes += 1
                 server.start(port=PORTS[crashes % 2])
                 cutter.server = server.url("cuts")
-                _goes_on(house)
+                goes_on(house)
             cutter.share = 0.0
             cutter.away = True
             cutter.hang_up()
             time.sleep(5.0)  # longer than its lease
             cutter.away = False
-            _goes_on(house)
+            goes_on(house)
             desk.tell("quiet")
             house.idle()
             desk.stop()
             figures["cuts"] = {"before": cutter.before, "after": cutter.after, "crashes": crashes,
                                "runs": house.ledger.count("run")}
             return findings(house)
-
-
-def _goes_on(house: House) -> None:
-    lines = house.ledger.count("firing WHERE source = 'clock'")
-    until(lambda: house.ledger.count("firing WHERE source = 'clock'") > lines + 6, "slots are answered")

@@ -8,9 +8,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from fire.accounts import findings
-from fire.house import Desk, House, a_house, until
+from fire.house import a_house, until
 from fire.recorder import a_world
+from fire.recovered import adds_up, goes_on
 from ill.cutter import a_cutter
 from ill.servers import own_server
 from nightporter.errors import StoreCorrupt
@@ -29,8 +29,8 @@ def test_commits_that_are_cut_before_or_after_they_are_made(migrated_postgres_ur
         cutter.share = 0.1
         until(lambda: cutter.before + cutter.after >= CUTS, "so many commits are cut")
         cutter.share = 0.0
-        _goes_on(house)
-        _adds_up(house, desk)
+        goes_on(house)
+        adds_up(house, desk)
         assert cutter.before > 2
         assert cutter.after > 2
 
@@ -43,17 +43,17 @@ def test_a_server_that_crashes_under_load_and_comes_back_elsewhere(tmp_path: Pat
             a_house(tmp_path, cutter.url(), world) as house,
         ):
             desk = house.open(arrivals=ARRIVALS).ready()
-            _goes_on(house)
+            goes_on(house)
             server.crash()
             server.start(port=5433)
             cutter.server = server.url("night")
-            _goes_on(house)
+            goes_on(house)
             cutter.away = True
             cutter.hang_up()
             time.sleep(1.5)  # longer than a lease
             cutter.away = False
-            _goes_on(house)
-            _adds_up(house, desk)
+            goes_on(house)
+            adds_up(house, desk)
 
 
 @pytest.mark.parametrize("table", ["orders", "setting"])
@@ -65,16 +65,3 @@ def test_a_database_of_another_program_is_refused_and_left_alone(table: str, pos
     with psycopg.connect(postgres_url, autocommit=True) as theirs:
         tables = theirs.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
     assert tables == [(table,)]
-
-
-def _goes_on(house: House) -> None:
-    lines = house.ledger.count("firing WHERE source = 'clock'")
-    until(lambda: house.ledger.count("firing WHERE source = 'clock'") > lines + 6, "slots are answered")
-
-
-def _adds_up(house: House, desk: Desk) -> None:
-    desk.tell("quiet")
-    house.idle()
-    assert house.ledger.rows("SELECT id, error FROM run WHERE state = 'failed'") == []
-    assert desk.stop() == 0, desk.log()
-    assert findings(house) == []

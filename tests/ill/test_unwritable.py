@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from shell import Shell
 
-from fire.accounts import findings
 from fire.house import Desk, House, until
 from fire.recorder import a_world
+from fire.recovered import adds_up, goes_on
 from ill.losses import a_ward
 
 pytest_plugins = ["homes"]
@@ -26,7 +26,7 @@ ILL_FOR = 2.0
 def test_a_store_that_takes_nothing_loses_nothing(illness: str, nobodys_place: Path, tmp_path: Path) -> None:
     with a_world(tmp_path) as world, a_ward(tmp_path, str(tmp_path / "ledger.db"), world) as house:
         desk = house.open("ward", arrivals=ARRIVALS).ready()
-        _goes_on(house)
+        goes_on(house)
         desk.tell("ill", *illness.split())
         shell = Shell(house.home, house.store)
         until(lambda: "cannot write" in shell("status").out, "status says that the desk cannot write")
@@ -38,15 +38,11 @@ def test_a_store_that_takes_nothing_loses_nothing(illness: str, nobodys_place: P
         assert shell("list").code == 0
         assert desk.process.poll() is None
         desk.tell("ill")
-        _goes_on(house)
+        goes_on(house)
         until(lambda: "cannot write" not in shell("status").out, "status says no more that it cannot")
-        _adds_up(house, desk)
+        adds_up(house, desk)
         assert _most_said(desk) <= 3
 
-
-def _goes_on(house: House) -> None:
-    lines = house.ledger.count("firing WHERE source = 'clock'")
-    until(lambda: house.ledger.count("firing WHERE source = 'clock'") > lines + 4, "slots are answered")
 
 
 def _taken(house: House) -> tuple[int, int, int, int]:
@@ -54,13 +50,6 @@ def _taken(house: House) -> tuple[int, int, int, int]:
     return (len(house.lines("told")), house.ledger.count("firing"),
             house.ledger.count("transition WHERE to_state = 'running'"), len(house.outside.effects()))
 
-
-def _adds_up(house: House, desk: Desk) -> None:
-    desk.tell("quiet")
-    house.idle()
-    assert house.ledger.rows("SELECT id, error FROM run WHERE state = 'failed'") == []
-    assert desk.stop() == 0, desk.log()
-    assert findings(house) == []
 
 
 def _most_said(desk: Desk) -> int:
