@@ -11,7 +11,7 @@ import pytest
 from turns import held
 
 from nightporter.clock import Instant
-from nightporter.errors import StoreError, StoreUnwritable
+from nightporter.errors import StoreEntangled, StoreError, StoreLocked, StoreRefused, StoreUnwritable
 from nightporter.store import Store, Tx
 from nightporter.store.sql_port import Sql
 from nightporter.store.upshot import Upshot, Written
@@ -27,13 +27,14 @@ class Faults:
         self.log: list[str] = []
         self.fail: dict[str, int] = {}
         """What is to fail, and how many times more."""
+        self.error: type[StoreError] = StoreUnwritable
         self.gone = False
 
     def _do(self, what: str) -> None:
         self.log.append(what)
         if self.fail.get(what, 0) > 0:
             self.fail[what] -= 1
-            raise StoreUnwritable(f"{what} failed")
+            raise self.error(f"{what} failed")
 
     def begin(self) -> Tx:
         self.gone = False
@@ -517,3 +518,18 @@ def test_a_closing_writer_finishes_the_patient_ones_too(faults: Faults) -> None:
         futures = [post(made, lambda tx: 1, patient=patient) for patient in (True, False, True)]
     made.close()
     assert [future.result(0) for future in futures] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(("error", "ill"), [
+    (StoreUnwritable, True), (StoreLocked, True), (StoreRefused, False), (StoreEntangled, False),
+])
+def test_only_what_concerns_the_store_is_its_trouble(faults: Faults, error: type[StoreError], ill: bool) -> None:
+    writer = Writer(lambda: faults, lambda _: None, group=10)
+    faults.error, faults.fail = error, {"commit": 1000}
+    with pytest.raises(error):
+        writer.write(lambda tx: None)
+    assert bool(writer.trouble) is ill
+    faults.fail = {}
+    writer.write(lambda tx: None)
+    assert not writer.trouble
+    writer.close()

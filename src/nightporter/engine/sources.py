@@ -28,6 +28,8 @@ class Sources:
         self._clock = clock
         self._kick = kick
         self._me = me
+        self._lock = threading.Lock()
+        """Whoever is closed leads no more, though a take-over ends in the same moment."""
         self._closed = False
         self._thread: threading.Thread | None = None
         self._source = self._new_source()
@@ -60,13 +62,13 @@ class Sources:
             self.answer()
             load()
             self._store.write(self.note)
-            ours = me == self._me() and not self._closed
+            with self._lock:
+                ours = self.leading = me == self._me() and not self._closed
         except LostLead:
             log.warning("desk.lead_went_on", worker=me)  # it took so long that somebody else had to
         finally:
             if not ours:
                 self._store.write(lambda tx: tx.leave_lead(me))
-        self.leading = ours
 
     def step_down(self, seconds: float) -> None:
         """End the sources of one who leads no more. Blocks for `seconds` at most."""
@@ -77,8 +79,8 @@ class Sources:
 
     def close(self, seconds: float) -> None:
         """End the sources for good, so that nobody takes the lead here any more. Blocks for `seconds` at most."""
-        self._closed = True
-        self.leading = False
+        with self._lock:
+            self._closed, self.leading = True, False
         self.stop(seconds)
 
     def note(self, tx: Tx) -> None:

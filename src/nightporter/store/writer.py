@@ -263,7 +263,7 @@ class Writer:
         return True
 
     def _is_ill(self, error: BaseException | None) -> None:
-        if isinstance(error, StoreError) and not isinstance(error, StoreRefused):
+        if isinstance(error, StoreError) and not isinstance(error, StoreRefused | StoreEntangled):
             self.trouble = error.what
 
     @staticmethod
