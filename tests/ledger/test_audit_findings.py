@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from collections.abc import Iterator
 
 import pytest
@@ -222,19 +224,24 @@ PLANTS = (
 )
 
 
+_numbers = itertools.count()
+
+
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def full_night(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Night]:
-    """A full night, made once on each database; only what leaves it as it is may be asked of it."""
-    if request.param == "sqlite":
-        url = str(tmp_path_factory.mktemp("night") / "ledger.db")
-    else:
-        databases: Databases = request.getfixturevalue("databases")
-        url = databases.create(f"night_{databases.worker}", migrated=True)
-    store = open_store(url, now=START, patience=5.0)
-    try:
+    """A full night, made once on each database; only what leaves it as it is may be asked of it. Tests that are moved
+    from worker to worker may make one anew."""
+    with contextlib.ExitStack() as after:
+        if request.param == "sqlite":
+            url = str(tmp_path_factory.mktemp("night") / "ledger.db")
+        else:
+            databases: Databases = request.getfixturevalue("databases")
+            name = f"night_{databases.worker}_{next(_numbers)}"
+            after.callback(databases.drop, name)
+            url = databases.create(name, migrated=True)
+        store = open_store(url, now=START, patience=5.0)
+        after.callback(store.close)
         yield a_full_night(store, ManualClock(Instant(START)))
-    finally:
-        store.close()
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: f"{plant.id}: {plant.said}")

@@ -18,6 +18,7 @@ from nightporter.sources import clock
 from nightporter.store import Store, Tx
 from nightporter.store.sql_port import Row
 from nightporter.store.tx import Taker
+from nightporter.store.upshot import Unwritten, Upshot, Written
 from nightporter.words import Answer, Firing, Settled, Verdict
 
 T = TypeVar("T")
@@ -205,16 +206,16 @@ class Watched:
         return result
 
     def post(
-        self, write: Callable[[Tx], T], answer: Callable[[T | None, BaseException | None], None],
-        doubted: Callable[[T], None] = lambda _: None,
+        self, write: Callable[[Tx], T], answer: Callable[[Upshot[T]], None],
+        doubted: Callable[[T], None] = lambda _: None, *, patient: bool = False,
     ) -> None:
         """As the writer has it."""
         try:
             result = self.write(write)
         except Exception as error:
-            answer(None, error)
+            answer(Unwritten(error))
         else:
-            answer(result, None)
+            answer(Written(result))
 
     def read(self, look: Callable[[Tx], T]) -> T:
         return self.store.read(look)
