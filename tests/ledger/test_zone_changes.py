@@ -15,6 +15,7 @@ from nightporter.operations import arm, define
 from nightporter.rules import schedule, zones
 from nightporter.rules.zones import TZDATA
 from nightporter.sources import clock as clock_module
+from nightporter.sources import rezoning
 from nightporter.store import Store
 from nightporter.words import Overlap
 from words import a_clock_trigger
@@ -37,7 +38,7 @@ def release(monkeypatch: pytest.MonkeyPatch) -> Iterator[Release]:
 
     def install(name: str) -> None:
         monkeypatch.setattr(zones, "zone", lambda of: real(UNDER[name] if of == ZONE else of))
-        for module in (clock_module, arm, define, enumeration):
+        for module in (clock_module, rezoning, arm, define, enumeration):
             monkeypatch.setattr(module, "TZDATA", name, raising=False)
         forget()
 

@@ -3,68 +3,28 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from armed import FREE, armed_at, at, cron, every, lines, tick_all
 
-from nightporter.clock import DAY, HOUR, MINUTE, SECOND, Instant, Kick, ManualClock, instant, rfc3339
-from nightporter.errors import LostLead, StoreUnwritable
+from nightporter.clock import HOUR, SECOND, Instant, Kick, ManualClock, rfc3339
 from nightporter.rules.schedule import next_due, parse
 from nightporter.rules.zones import TZDATA
 from nightporter.sources import clock as clock_module
-from nightporter.sources.clock import ClockSource, answer, plan, settle
-from nightporter.store import Store, Tx, open_store
-from nightporter.store.tx_clock import Armed, schedule_from, schedule_text
-from nightporter.words import Firing, Limits, Overlap, Schedule, Settled, Verdict
+from nightporter.sources.clock import ClockSource, plan, settle
+from nightporter.store import Store, Tx
+from nightporter.store.tx_clock import Armed, schedule_text
+from nightporter.words import Firing, Overlap, Schedule, Settled, Verdict
 from words import a_clock_trigger, an_automation, rows, trigger_of
-
-FREE = Limits(per_hour=None, queued=None, concurrent=None)
-
-
-def at(*of: int) -> Instant:
-    """An instant in UTC."""
-    return instant(datetime(*of, tzinfo=UTC))  # type: ignore[arg-type,misc]  # year, month, day, ...
 
 
 @pytest.fixture
 def source(store: Store, clock: ManualClock) -> ClockSource:
     return ClockSource(store, clock, Kick())
-
-
-def every(store: Store, clock: ManualClock, span: str = "15m", *, name: str = "brief", **of: Any) -> str:
-    """An automation on a grid that starts now."""
-    return an_automation(
-        store, now=clock.now(), name=name, limits=FREE,
-        triggers=[a_clock_trigger(span, kind="every", anchor=clock.now(), **of)],
-    )
-
-
-def cron(store: Store, clock: ManualClock, expression: str = "0 9 * * *", *, name: str = "brief", **of: Any) -> str:
-    return an_automation(store, now=clock.now(), name=name, limits=FREE, triggers=[a_clock_trigger(expression, **of)])
-
-
-def lines(store: Store) -> list[tuple[Any, ...]]:
-    """`(verdict, reason, slot or first slot, how many)`, by arrival and slot."""
-    return rows(
-        store, "SELECT verdict, reason, coalesce(scheduled_for, slot_from), slots FROM firing "
-        "ORDER BY arrived_at, coalesce(scheduled_for, slot_from)"
-    )
-
-
-def armed_at(store: Store, automation: str = "aut_default_brief") -> Instant | None:
-    [(slot,)] = rows(store, "SELECT next_fire_at FROM trigger WHERE id = ?", trigger_of(automation, "clock"))
-    return None if slot is None else Instant(slot)
-
-
-def tick_all(source: ClockSource) -> int:
-    turns = 0
-    while source.tick():
-        turns += 1
-    return turns
 
 
 class Busy:
@@ -255,6 +215,14 @@ def test_every_slot_up_to_now_has_exactly_one_answer(slots_ago: int, expression:
     assert all(slot is not None and now - 120 * SECOND <= slot <= now for slot in fresh)
 
 
+def test_verdicts_of_the_clock_are_those_of_the_words() -> None:
+    schedule = Schedule("at", "2026-03-27T09:00", "UTC")
+    slot = at(2026, 3, 27, 9)
+    [missed] = plan(Armed("a/clock", "a", "", 1, slot, "", ""), schedule, Instant(slot + HOUR)).firings
+    assert isinstance(missed, Settled)
+    assert missed.verdict is Verdict.MISSED
+
+
 # -- a clock that is set ----------------------------------------------------------------------------------------------
 
 
@@ -303,100 +271,6 @@ def test_a_clock_that_jumps_ahead_leaves_a_line_for_what_it_jumped_over(
     clock.step(timedelta(days=3))
     tick_all(source)
     assert [(verdict, slots) for verdict, _, _, slots in lines(store)] == [("collapsed", 3)]
-
-
-# -- two schedulers -------------------------------------------------------------------------------------------------
-
-
-def test_whoever_moves_the_slot_on_answers_it_and_the_other_does_not(store_url: str, clock: ManualClock) -> None:
-    one, other = (open_store(store_url, now=clock.now()) for _ in range(2))
-    cron(one, clock)
-    clock.advance(timedelta(hours=1))
-    now = clock.now()
-    read = [
-        [plan(armed, parse("cron", "0 9 * * *", "UTC"), now) for armed in store.read(lambda tx: tx.due(now, 10))]
-        for store in (one, other)
-    ]
-    assert len(one.write(lambda tx: answer(tx, read[0], now=now))) == 1
-    assert other.write(lambda tx: answer(tx, read[1], now=now)) == []
-    assert len(lines(one)) == 1
-    one.close()
-    other.close()
-
-
-def test_schedulers_that_tick_at_once_answer_each_slot_once(store_url: str, clock: ManualClock) -> None:
-    stores = [open_store(store_url, now=clock.now()) for _ in range(2)]
-    for n in range(40):
-        cron(stores[0], clock, name=f"brief-{n}")
-    clock.advance(timedelta(hours=1))
-    gate = threading.Barrier(2)
-    faults: list[BaseException] = []
-
-    def work(store: Store) -> None:
-        source = ClockSource(store, clock, Kick())
-        gate.wait(20)
-        try:
-            tick_all(source)
-        except BaseException as error:
-            faults.append(error)
-
-    threads = [threading.Thread(target=work, args=(store,)) for store in stores]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert faults == []
-    assert len(lines(stores[0])) == 40
-    assert rows(stores[0], "SELECT count(*) FROM run") == [(40,)]
-    for store in stores:
-        store.close()
-
-
-def test_an_edit_that_left_the_slot_where_it_was_wins_too(store: Store, clock: ManualClock) -> None:
-    """Otherwise the old plan would move the new schedule on past slots that nobody answers."""
-    brief = cron(store, clock, "0 * * * *")
-    clock.advance(timedelta(hours=1))
-    now = clock.now()
-    [armed] = store.read(lambda tx: tx.due(now, 10))
-    often = schedule_text(parse("cron", "* * * * *", "UTC"))
-    store.write(lambda tx: tx.arm([(trigger_of(brief, "clock"), now, TZDATA, 2, often)]))
-    stale = plan(armed, parse("cron", "0 * * * *", "UTC"), now)
-    assert store.write(lambda tx: answer(tx, [stale], now=now)) == []
-    assert armed_at(store, brief) == now
-    tick_all(ClockSource(store, clock, Kick()))
-    assert armed_at(store, brief) == now + MINUTE
-
-
-def test_a_trigger_that_was_mended_after_it_was_read_is_not_put_aside(
-    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    brief = cron(store, clock)
-    rows(store, "UPDATE trigger SET schedule = '{' WHERE id = ?", trigger_of(brief, "clock"))
-    clock.advance(timedelta(hours=1))
-    slot = clock.now()
-    read = schedule_from
-
-    def mended_meanwhile(text: str) -> Schedule:
-        mended = schedule_text(parse("cron", "0 9 * * *", "UTC"))
-        store.write(lambda tx: tx.arm([(trigger_of(brief, "clock"), slot, TZDATA, 2, mended)]))
-        monkeypatch.setattr(clock_module, "schedule_from", read)
-        return read(text)
-
-    monkeypatch.setattr(clock_module, "schedule_from", mended_meanwhile)
-    tick_all(ClockSource(store, clock, Kick()))
-    assert rows(store, "SELECT 1 FROM quarantine") == []
-    assert [verdict for verdict, *_ in lines(store)] == ["admitted"]
-
-
-def test_an_edit_that_came_between_wins(store: Store, clock: ManualClock) -> None:
-    brief = cron(store, clock)
-    clock.advance(timedelta(hours=1))
-    now = clock.now()
-    [armed] = store.read(lambda tx: tx.due(now, 10))
-    store.write(lambda tx: tx.disarm([trigger_of(brief, "clock")]))
-    stale = plan(armed, parse("cron", "0 9 * * *", "UTC"), now)
-    assert store.write(lambda tx: answer(tx, [stale], now=now)) == []
-    assert lines(store) == []
 
 
 # -- many -----------------------------------------------------------------------------------------------------------
@@ -511,275 +385,3 @@ def test_settling_puts_a_trigger_aside_that_cannot_be_read_and_answers_the_other
     store.write(lambda tx: settle(tx, brief, now=clock.now()))
     assert [verdict for verdict, *_ in lines(store)] == ["admitted"]
     assert rows(store, "SELECT key FROM quarantine") == [(trigger_of(brief, "spare"),)]
-
-
-# -- another release of the zone data ---------------------------------------------------------------------------------
-
-
-def armed_elsewhere(store: Store, automation: str, slot: Instant) -> None:
-    """The slot as another release of the zone data had it."""
-    trigger = trigger_of(automation, "clock")
-    rows(store, "UPDATE trigger SET next_fire_at = ?, tzdata = 'old' WHERE id = ?", slot, trigger)
-
-
-NINE_IN_BERLIN = at(2026, 6, 1, 7)
-"""By today's rules; under others it may have been an hour earlier or later."""
-
-
-@pytest.mark.parametrize("was", [NINE_IN_BERLIN - HOUR, NINE_IN_BERLIN + HOUR])
-def test_a_slot_that_is_still_to_come_moves_to_where_the_rules_now_have_it(store: Store, was: Instant) -> None:
-    clock = ManualClock(at(2026, 6, 1, 5))
-    brief = cron(store, clock, "0 9 * * *", timezone="Europe/Berlin")
-    armed_elsewhere(store, brief, was)
-    source = ClockSource(store, clock, Kick())
-    assert source.rezone() == 1
-    assert armed_at(store, brief) == NINE_IN_BERLIN
-    assert source.rezone() == 0
-
-
-def test_an_occurrence_that_the_new_rules_have_passed_already_is_answered_and_not_lost(store: Store) -> None:
-    clock = ManualClock(at(2026, 5, 31, 20))
-    brief = cron(store, clock, "0 9 * * *", timezone="Europe/Berlin")
-    armed_elsewhere(store, brief, Instant(NINE_IN_BERLIN + HOUR))
-    clock.advance(timedelta(hours=11, minutes=30))
-    source = ClockSource(store, clock, Kick())
-    source.rezone()
-    tick_all(source)
-    assert lines(store) == [("collapsed", "missed_policy", NINE_IN_BERLIN, 1)]
-    assert armed_at(store, brief) == NINE_IN_BERLIN + DAY
-
-
-def test_an_occurrence_that_has_fired_under_the_old_rules_does_not_fire_again(store: Store) -> None:
-    clock = ManualClock(at(2026, 6, 1, 6, 30))
-    brief = cron(store, clock, "0 9 * * *", timezone="Europe/Berlin")
-    armed_elsewhere(store, brief, Instant(NINE_IN_BERLIN - HOUR + DAY))
-    rows(store, "UPDATE trigger SET last_fired_at = ?", NINE_IN_BERLIN - HOUR)  # today's, half an hour ago
-    source = ClockSource(store, clock, Kick())
-    source.rezone()
-    assert armed_at(store, brief) == NINE_IN_BERLIN + DAY
-    clock.advance(timedelta(hours=2))
-    assert tick_all(source) == 0
-
-
-@pytest.mark.parametrize("was", [NINE_IN_BERLIN - HOUR, NINE_IN_BERLIN + HOUR])
-def test_an_occurrence_that_came_due_while_nobody_ran_is_answered_once(store: Store, was: Instant) -> None:
-    clock = ManualClock(at(2026, 6, 1, 5))
-    brief = cron(store, clock, "0 9 * * *", timezone="Europe/Berlin")
-    armed_elsewhere(store, brief, was)
-    clock.advance(timedelta(hours=6))
-    source = ClockSource(store, clock, Kick())
-    source.rezone()
-    tick_all(source)
-    assert lines(store) == [("collapsed", "missed_policy", NINE_IN_BERLIN, 1)]
-    clock.advance(timedelta(hours=12))
-    assert tick_all(source) == 0
-
-
-def test_a_grid_and_a_moment_with_an_offset_stay_where_they_are(store: Store, clock: ManualClock) -> None:
-    grid = every(store, clock, "15m", name="grid")
-    moment = cron(store, clock, "2026-03-27T12:00+02:00", kind="at", timezone="Europe/Berlin", name="moment")
-    before = [armed_at(store, a) for a in (grid, moment)]
-    rows(store, "UPDATE trigger SET tzdata = 'old' WHERE next_fire_at IS NOT NULL")
-    assert ClockSource(store, clock, Kick()).rezone() == 0
-    assert [armed_at(store, a) for a in (grid, moment)] == before
-    assert rows(store, "SELECT DISTINCT tzdata FROM trigger WHERE next_fire_at IS NOT NULL") == [(TZDATA,)]
-
-
-def test_a_trigger_that_cannot_be_read_does_not_stop_the_others_from_moving(store: Store) -> None:
-    clock = ManualClock(at(2026, 6, 1, 5))
-    bad, good = (cron(store, clock, timezone="Europe/Berlin", name=name) for name in ("bad", "good"))
-    for automation in (bad, good):
-        armed_elsewhere(store, automation, Instant(NINE_IN_BERLIN + HOUR))
-    rows(store, "UPDATE trigger SET schedule = '{' WHERE id = ?", trigger_of(bad, "clock"))
-    assert ClockSource(store, clock, Kick()).rezone() == 1
-    assert armed_at(store, good) == NINE_IN_BERLIN
-    assert rows(store, "SELECT key FROM quarantine") == [(trigger_of(bad, "clock"),)]
-
-
-def test_what_the_zones_clock_shows_at_a_slot_is_kept_where_the_schedule_goes_by_it(
-    store: Store, clock: ManualClock, source: ClockSource
-) -> None:
-    cron(store, clock, "30 10 * * *", timezone="Europe/Berlin", name="local")
-    cron(store, clock, "* * * * *", timezone="Europe/Berlin", name="elapsed")
-    cron(store, clock, "30 9 * * *", name="utc")
-    every(store, clock, "1h", name="grid")
-    clock.advance(timedelta(hours=2))
-    tick_all(source)
-    local = at(2026, 3, 28, 10, 30) // SECOND
-    assert rows(
-        store, "SELECT automation_id, wall FROM trigger WHERE next_fire_at IS NOT NULL ORDER BY wall IS NULL, id"
-    ) == [
-        ("aut_default_local", local), ("aut_default_elapsed", None), ("aut_default_grid", None),
-        ("aut_default_utc", None),
-    ]
-
-
-# -- the loop -------------------------------------------------------------------------------------------------------
-
-
-class Running:
-    """The loop on a thread of its own, and a way to wait for what it did."""
-
-    def __init__(self, store: Store, clock: ManualClock) -> None:
-        self.kick = Kick()
-        self.source = ClockSource(store, clock, self.kick)
-        self._wrote = threading.Condition()
-        self._written = 0
-        store.writer.ride("queued", lambda tx: None, self._heard)
-        self.thread = threading.Thread(target=self.source.run, daemon=True)
-        self.thread.start()
-
-    def _heard(self, _: None) -> None:
-        with self._wrote:
-            self._written += 1
-            self._wrote.notify_all()
-
-    def wait_for_runs(self, count: int) -> None:
-        with self._wrote:
-            assert self._wrote.wait_for(lambda: self._written >= count, 20)
-
-    def close(self) -> None:
-        self.source.close()
-        self.thread.join(20)
-        assert not self.thread.is_alive()
-
-
-@pytest.fixture
-def running(store: Store, clock: ManualClock) -> Iterator[Callable[[], Running]]:
-    loops: list[Running] = []
-
-    def start() -> Running:
-        loops.append(Running(store, clock))
-        return loops[-1]
-
-    yield start
-    for loop in loops:
-        loop.close()
-
-
-def test_the_loop_fires_each_slot_when_it_comes(
-    store: Store, clock: ManualClock, running: Callable[[], Running]
-) -> None:
-    every(store, clock, "15m", overlap=Overlap.PARALLEL)
-    loop = running()
-    for n in (1, 2, 3):
-        clock.advance(timedelta(minutes=15))
-        loop.wait_for_runs(n)
-    assert [slot for _, _, slot, _ in lines(store)] == [at(2026, 3, 27, 8, 15 * n) for n in (1, 2)] + [
-        at(2026, 3, 27, 8, 45)
-    ]
-
-
-def test_an_edit_wakes_the_loop(store: Store, clock: ManualClock, running: Callable[[], Running]) -> None:
-    loop = running()
-    brief = every(store, clock, "1s")
-    loop.kick.ring()
-    clock.advance(timedelta(seconds=1))
-    loop.wait_for_runs(1)
-    assert rows(store, "SELECT DISTINCT automation_id FROM run") == [(brief,)]
-
-
-def test_a_slot_that_comes_between_the_look_and_the_sleep_is_not_slept_through(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Told(ManualClock):
-        def wait(self, until: Instant, kick: Kick) -> None:
-            sleeps.append(until)
-            loop.close()
-
-    sleeps: list[Instant] = []
-    clock = Told(at(2026, 3, 27, 8))
-    cron(store, clock, "1 8 * * *")
-    read = store.read
-
-    def slowly(look: Callable[[Tx], Any]) -> Any:
-        found = read(look)
-        monkeypatch.undo()
-        clock.advance(timedelta(minutes=1))
-        return found
-
-    monkeypatch.setattr(store, "read", slowly)
-    loop = ClockSource(store, clock, Kick())
-    loop.run()
-    assert sleeps == [clock.now()], "which is no sleep at all"
-    assert [verdict for verdict, *_ in lines(store)] == ["admitted"]
-
-
-def test_without_anything_armed_the_loop_looks_again_within_a_minute(store: Store) -> None:
-    class Told(ManualClock):
-        def wait(self, until: Instant, kick: Kick) -> None:
-            sleeps.append(until - self.now())
-            loop.close()
-
-    sleeps: list[int] = []
-    loop = ClockSource(store, Told(at(2026, 3, 27, 8)), Kick())
-    loop.run()
-    assert sleeps == [MINUTE]
-
-
-@pytest.mark.parametrize(("wrong", "told"), [
-    ([StoreUnwritable("the disk is full")] * 2, []),
-    ([OSError("a handle is gone"), ZeroDivisionError("a bug")], ["a handle is gone", "a bug"]),
-], ids=["an ill store", "anything else"])
-def test_whatever_goes_wrong_the_loop_waits_a_second_and_goes_on(
-    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
-    wrong: list[Exception], told: list[str],
-) -> None:
-    class Told(ManualClock):
-        def wait(self, until: Instant, kick: Kick) -> None:
-            sleeps.append(until - self.now())
-            if len(sleeps) == 3:
-                loop.close()
-
-    sleeps: list[int] = []
-    left = list(wrong)
-    read = store.read
-
-    def sometimes(look: Callable[[Tx], Any]) -> Any:
-        if left:
-            raise left.pop()
-        return read(look)
-
-    monkeypatch.setattr(store, "read", sometimes)
-    loop = ClockSource(store, Told(clock.now()), Kick())
-    loop.run()
-    assert sleeps == [SECOND, SECOND, MINUTE]
-    assert [text for text in told if text not in caplog.text] == []
-
-
-def test_verdicts_of_the_clock_are_those_of_the_words() -> None:
-    schedule = Schedule("at", "2026-03-27T09:00", "UTC")
-    slot = at(2026, 3, 27, 9)
-    [missed] = plan(Armed("a/clock", "a", "", 1, slot, "", ""), schedule, Instant(slot + HOUR)).firings
-    assert isinstance(missed, Settled)
-    assert missed.verdict is Verdict.MISSED
-
-
-def test_one_who_was_succeeded_while_it_stood_still_moves_no_slot_and_ends_its_loop(
-    store: Store, clock: ManualClock
-) -> None:
-    brief = every(store, clock, "1m")
-    leads = True
-    loop = ClockSource(store, clock, Kick(), leads=lambda _: leads)
-    clock.advance(timedelta(minutes=1))
-    assert loop.tick()
-    leads = False
-    clock.advance(timedelta(minutes=1))
-    armed, told = armed_at(store), lines(store)
-    with pytest.raises(LostLead):
-        loop.tick()
-    loop.run()
-    assert loop.lost_the_lead
-    assert (armed_at(store), lines(store)) == (armed, told)
-    assert tick_all(ClockSource(store, clock, Kick())) == 1
-    assert len(lines(store)) == 2
-    assert rows(store, "SELECT count(*) FROM run WHERE automation_id = ?", brief) == [(1,)]
-
-
-def test_one_who_was_succeeded_puts_no_trigger_aside(store: Store, clock: ManualClock) -> None:
-    every(store, clock, "1m")
-    rows(store, "UPDATE trigger SET schedule = '[]'")
-    clock.advance(timedelta(minutes=1))
-    with pytest.raises(LostLead):
-        ClockSource(store, clock, Kick(), leads=lambda _: False).tick()
-    assert rows(store, "SELECT count(*) FROM quarantine") == [(0,)]

@@ -16,17 +16,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 
 from nightporter import logs
 from nightporter.admission import admit
 from nightporter.clock import SECOND, Clock, Instant, Kick, rfc3339
-from nightporter.errors import LostLead, StoreError, StoreRefused
-from nightporter.rules.schedule import count_between, next_due, same_occurrence, slots_between
+from nightporter.errors import LostLead, StoreError
+from nightporter.rules.schedule import count_between, next_due, slots_between
 from nightporter.rules.zones import TZDATA
+from nightporter.sources.rezoning import rezone
+from nightporter.sources.together import Together
 from nightporter.store import Store, Tx
 from nightporter.store.portion import Portion
-from nightporter.store.tx_clock import Armed, Stale, schedule_from
+from nightporter.store.tx_clock import Armed, schedule_from
 from nightporter.words import Answer, Firing, Policy, Reason, Schedule, Settled, TriggerId, Verdict
 
 log = logs.get(__name__)
@@ -37,9 +38,6 @@ LONGEST_SLEEP = 60 * SECOND
 CHUNK = 250
 LATE_AT_ONCE = 480
 """Slots of one trigger that are enumerated at most; beyond that a count is a lower bound."""
-
-
-R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,41 +107,6 @@ def missed(trigger: TriggerId, schedule: Schedule, first: Instant, limit: Instan
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
-    """Where an armed slot is by our release of the zone data."""
-
-    armed: Armed
-    slot: Instant | None
-
-
-def moved(stale: Stale) -> Move:
-    """The same occurrence, unless that has its answer or came before the schedule: then the next slot. Pure."""
-    schedule = schedule_from(stale.armed.schedule)
-    slot = same_occurrence(schedule, stale.armed.next_fire_at, stale.wall)
-    if schedule.kind == "at":
-        return Move(stale.armed, slot)
-    begin = Instant(max(stale.owed_since or 0, stale.answered_at or 0))
-    untold = stale.answered_at is None and stale.owed_since is not None  # nothing was told that could be repeated
-    return Move(stale.armed, next_due(schedule, begin) if untold or slot is None or slot <= begin else slot)
-
-
-def move(tx: Tx, moves: Sequence[Move], *, now: Instant) -> list[Move]:
-    """Set the slots; those that are others now. A schedule whose slots have moved goes on as another version, so that
-    the account of what was owed by the old rules can be told from that by the new ones."""
-    tx.lock_automations({m.armed.automation_id for m in moves})  # as `answer` does
-    still = tx.advance([(m.armed, m.slot) for m in moves], tzdata=TZDATA)
-    others = [m for m in moves if m.armed.trigger_id in still and m.slot != m.armed.next_fire_at]
-    for each in others:
-        since = now if each.slot is None else Instant(min(now, each.slot - 1))
-        tx.renew_version(each.armed, schedule_from(each.armed.schedule), each.slot, tzdata=TZDATA, at=since)
-    return others
-
-
-def _stale_zones(tx: Tx, after: str) -> list[Stale]:
-    return tx.stale_zones(TZDATA, CHUNK, after=after)
-
-
 def slot_key(slot: Instant) -> str:
     """A clock firing's external id is its slot, in UTC: local times repeat."""
     return rfc3339(slot) or ""
@@ -183,9 +146,6 @@ def settle(tx: Tx, automation_id: str, *, now: Instant) -> None:
     answer(tx, plans, now=now)
 
 
-P = TypeVar("P", Plan, Move)
-
-
 class ClockSource:
     """The loop. `tick` is what tests call; `run` is what the engine's thread does."""
 
@@ -196,7 +156,7 @@ class ClockSource:
         self._store = store
         self._clock = clock
         self._kick = kick
-        self._leads = leads
+        self._together = Together(store, leads=leads)
         self._chunk = Portion(CHUNK, commit=lambda: store.writer.commit_seconds)
         self._closing = False
         self.lost_the_lead = False
@@ -217,12 +177,17 @@ class ClockSource:
             self.evaluated_at = now
         return bool(due)
 
+    def rezone(self) -> int:
+        """Move slots that were armed under another release of the zone data to where this one has them; how many
+        moved. Raises StoreError."""
+        return rezone(self._store, self._together, now=self._clock.now())
+
     def _answer(self, due: Sequence[tuple[Armed, Plan | None]], now: Instant) -> Glance | None:
         """Answer slots that have come, by their plans where these hold. What stands next, as the last of the writes
         saw it; None where there was none."""
         plans = [thought for _, thought in due if thought is not None and thought.holds_at(now)]
         planned = {thought.armed.trigger_id for thought in plans}
-        plans += self._planned([
+        plans += self._together.planned([
             (armed, partial(_read_and_plan, armed, now)) for armed, _ in due if armed.trigger_id not in planned
         ], now)
         glance: Glance | None = None
@@ -234,58 +199,10 @@ class ClockSource:
                 answered = answer(tx, some, now=Instant(max(now, self._clock.now())))
             return answered, self._glance(tx)
 
-        for answered, seen in self._written(plans, write, now):
+        for answered, seen in self._together.written(plans, write, now):
             self._heard(answered)
             glance = seen
         return glance
-
-    def rezone(self) -> int:
-        """Move slots that were armed under another release of the zone data to where this one has them; how many
-        moved. One that is past by now is answered like any that was missed. Raises StoreError."""
-        now = self._clock.now()
-        if self._store.read(lambda tx: tx.setting("tzdata")) == TZDATA:
-            return 0
-        changed, after = 0, ""
-        while stale := self._store.read(partial(_stale_zones, after=after)):
-            # On from there: a million that are done would be passed over again for each chunk.
-            after = stale[-1].armed.trigger_id
-            moves = self._planned([(each.armed, partial(moved, each)) for each in stale], now)
-            for others in self._written(moves, lambda tx, some: move(tx, some, now=now), now):
-                changed += len(others)
-                for each in others:
-                    log.warning("clock.slot_moved", trigger=each.armed.trigger_id, zone_data=TZDATA,
-                                was=rfc3339(each.armed.next_fire_at), becomes=rfc3339(each.slot))
-        self._store.write(lambda tx: tx.put_setting("tzdata", TZDATA))
-        return changed
-
-    def _planned(self, thoughts: Sequence[tuple[Armed, Callable[[], P]]], now: Instant) -> list[P]:
-        """What is to be done about each. A row that cannot be read is its trigger's matter and nobody else's."""
-        plans = []
-        for armed, think in thoughts:
-            try:
-                plans.append(think())
-            except Exception as error:
-                self._quarantine(armed, error, now)
-        return plans
-
-    def _written(self, plans: Sequence[P], work: Callable[[Tx, Sequence[P]], R], now: Instant) -> list[R]:
-        """Do it for all together, or for each alone where one of them spoils it for the others."""
-        if not plans:
-            return []
-        try:
-            return [self._store.writer.write(lambda tx: self._leading(tx, lambda tx: work(tx, plans)), patient=True)]
-        except Exception as error:
-            if isinstance(error, LostLead) or (isinstance(error, StoreError) and not isinstance(error, StoreRefused)):
-                raise  # the store is ill or ours no more, and no trigger is to blame
-            if len(plans) == 1:
-                self._quarantine(plans[0].armed, error, now)
-                return []
-            return [result for one in plans for result in self._written([one], work, now)]
-
-    def _leading(self, tx: Tx, work: Callable[[Tx], R]) -> R:
-        if not self._leads(tx):
-            raise LostLead("another process answers what is due", next="it is told when this one leads again")
-        return work(tx)
 
     def run(self) -> None:
         """Until `close`, or until another leads: sleep until the next slot, a kick, a minute, and answer what is due.
@@ -342,15 +259,3 @@ class ClockSource:
             if told.reason is not None:
                 log.info("firing.not_run", trigger=firing.trigger_id, verdict=str(told.verdict),
                          reason=str(told.reason), detail=told.detail)
-
-    def _quarantine(self, armed: Armed, error: Exception, now: Instant) -> None:
-        """Put a trigger aside, unless it is another by now than it was when it was read."""
-
-        def put_aside(tx: Tx) -> bool:
-            still = armed.trigger_id in tx.advance([(armed, None)], tzdata=armed.tzdata)
-            if still:
-                tx.quarantine_trigger(armed.trigger_id, str(error), now=now)
-            return still
-
-        if self._store.write(lambda tx: self._leading(tx, put_aside)):
-            log.error("clock.unreadable_trigger", trigger=armed.trigger_id, error=str(error))
