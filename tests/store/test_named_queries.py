@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -15,6 +17,8 @@ from nightporter.clock import Instant
 from nightporter.states import AUTOMATION_TRANSITIONS, DELIVERY_TRANSITIONS, TRANSITIONS
 from nightporter.store import Store, open_store
 from nightporter.store.named import Query, for_postgres, migrations, queries
+from nightporter.store.sqlite_file import connect
+from nightporter.store.sqlite_sql import CHUNKS
 
 SOURCE = Path(nightporter.store.__file__).parent
 SHARED = queries("sqlite")
@@ -94,6 +98,32 @@ def test_every_query_prepares_on_sqlite(tmp_path: Path) -> None:
             refused[name] = str(error)
     connection.close()
     assert refused == {}
+
+
+BATCHES = [q for q in SHARED.values() if q.columns]
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[apsw.Connection]:
+    path = str(tmp_path_factory.mktemp("empty") / "ledger.db")
+    open_store(path, now=0).close()
+    with contextlib.closing(connect(path, patience=1.0)) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize("query", BATCHES, ids=lambda q: q.name)
+def test_a_batch_walks_through_no_table_whatever_its_rows_have_in_common(query: Query, empty: apsw.Connection) -> None:
+    n, others = CHUNKS[0], range(1, len(query.columns))
+
+    def plan(same: Sequence[int]) -> list[str]:
+        values = n * (len(query.columns) - len(same)) + len(query.parameters) + len(same)
+        sql = f"EXPLAIN QUERY PLAN {query.for_rows(n, same)}"
+        return [step for *_, step in empty.execute(sql, [None] * values) if not step.startswith(f"SCAN {n}-ROW")]
+
+    of_its_own = {step.split(maxsplit=1)[1] for step in plan(()) if step.startswith(("CO-ROUTINE", "MATERIALIZE"))}
+    assert {step.split(maxsplit=1)[1] for step in plan(()) if step.startswith("SCAN")} <= of_its_own
+    for same in [*([i] for i in others), others]:
+        assert plan(same) == plan(()), same
 
 
 def test_every_query_prepares_on_postgresql(migrated_postgres_url: str) -> None:

@@ -19,9 +19,10 @@ ORDER BY t.next_fire_at LIMIT :room;
 
 -- name: trigger_armed_still
 -- The triggers whose slot is still where it was read, under the same schedule; locked, so that whoever moves it on
--- answers it. An edit may leave the slot where it was and change all that come after it.
-SELECT t.id FROM @rows(id text, version int, was int) AS r JOIN trigger t ON t.id = r.id
-WHERE t.next_fire_at = r.was AND t.version = r.version ORDER BY t.id @lock(t);
+-- answers it. An edit may leave the slot where it was and change all that come after it. SQLite would look for
+-- them among all that have this slot, and at a busy instant that is everybody: the sign and the join keep it from that.
+SELECT t.id FROM @rows(id text, version int, was int) AS r CROSS JOIN trigger t
+WHERE t.id = r.id AND +t.next_fire_at = r.was AND t.version = r.version ORDER BY t.id @lock(t);
 
 -- name: trigger_advance
 -- Compare-and-set; the loser changes nothing and goes on.
