@@ -177,7 +177,7 @@ class Air(ABC, Generic[C, E, R]):
     def _looked(self, upshot: Upshot[list[C]]) -> None:
         if isinstance(upshot, Unwritten):
             self._ill.warning(f"{self.stage}.claim_failed", error=str(upshot.error))
-        elif upshot.result:
+        else:
             self._claimed_on_writer(upshot.result)
 
     def _doubted(self, claimed: list[C]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nightporter.clock import Instant
-from nightporter.dispatch.claim import Definitions
+from nightporter.dispatch.at_hand import Definitions
 from nightporter.dispatch.end import Final, conclude
 from nightporter.states import RunState
 from nightporter.store import Tx

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
 from nightporter.air import Key
 from nightporter.clock import Instant
+from nightporter.dispatch.at_hand import Definitions, Runners
 from nightporter.store import Tx
 from nightporter.store.tx_admission import Arrival
-from nightporter.store.tx_dispatch import Able, Candidate, bars
+from nightporter.store.tx_dispatch import Candidate
 from nightporter.words import AutomationId, Definition, QuickRunner, RunId, Runner, TriggerId, Work
 
 CLAIM_LIMIT = 500
 """Runs a claim takes at most: what waits behind it waits milliseconds."""
-
-Runners = Mapping[str, Runner | QuickRunner]
-W = TypeVar("W", Candidate, Arrival)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,89 +34,6 @@ class Claimed:
         return self.work.run_id, self.work.token
 
 
-class Definitions:
-    """The definitions that runs were admitted with, kept while they are in use. Versions never change, once they are
-    committed: what was read in a transaction holds there, until one of its writes is undone, or `keep` says that it was
-    committed. For the writer's thread."""
-
-    def __init__(self, limit: int = 4096) -> None:
-        self._kept: OrderedDict[tuple[str, int], tuple[str, Definition]] = OrderedDict()
-        self._limit = limit
-        self._read_in: tuple[Tx, int] | None = None
-        self._read: dict[tuple[str, int], tuple[str, Definition]] = {}
-        self._strangers: dict[tuple[str, int], tuple[str, str, Mapping[str, Any]]] = {}
-        """`(runner, automation's name, config)` of those that a runner of this process did not serve when asked."""
-
-    def keep(self) -> None:
-        """The transaction in which was read last is committed."""
-        if self._read_in is None:
-            return
-        for key, found in self._read_by(self._read_in[0]).items():
-            self._kept[key] = found
-            if len(self._kept) > self._limit:
-                self._kept.popitem(last=False)
-        self._read_in, self._read = None, {}
-
-    def fetch(self, tx: Tx, keys: set[tuple[str, int]]) -> None:
-        """Read those of a batch that are not at hand, in one query. What is unreadable is left to `get`."""
-        read = self._read_by(tx)
-        for automation_id, version, name, text in tx.definitions(keys - self._kept.keys() - read.keys()):
-            with contextlib.suppress(ValueError, KeyError, TypeError):
-                read[automation_id, version] = name, Definition.from_json(text)
-
-    def get(self, tx: Tx, automation_id: str, version: int) -> tuple[str, Definition]:
-        """`(automation's name, definition)`. Raises Conflict, ValueError, KeyError or TypeError: unreadable."""
-        key = (automation_id, version)
-        if key in self._kept:
-            return self._kept[key]
-        read = self._read_by(tx)
-        if key not in read:
-            name, text = tx.definition(automation_id, version)
-            read[key] = name, Definition.from_json(text)
-        return read[key]
-
-    def _read_by(self, tx: Tx) -> dict[tuple[str, int], tuple[str, Definition]]:
-        if self._read_in != (tx, tx.undone):
-            self._read_in, self._read = (tx, tx.undone), {}
-        return self._read
-
-    def able(self, runners: Runners) -> Able:
-        """What can be executed with these runners, as far as is known."""
-        # Asked anew each time: what a runner serves may have grown.
-        beside = [
-            f"{automation_id}/{version}"
-            for (automation_id, version), (kind, name, config) in list(self._strangers.items())
-            if kind in runners and not _serves(runners[kind], name, config)
-        ]
-        return Able(bars(runners), bars(beside))
-
-    def sort_out(self, tx: Tx, candidates: Sequence[W], runners: Runners) -> list[W]:
-        """Those that these runners serve; the others are known from now on. See `words.Runner`."""
-        choosy = {kind for kind, runner in runners.items() if hasattr(runner, "serves")}
-        asked = {(c.automation_id, c.version): c.runner for c in candidates if c.runner in choosy}
-        if not asked:
-            return list(candidates)
-        self.fetch(tx, set(asked))
-        strange = set()
-        for key, kind in asked.items():
-            with contextlib.suppress(Exception):  # unreadable: it is claimed, and fails for that
-                name, definition = self.get(tx, *key)
-                if not _serves(runners[kind], name, definition.target.config):
-                    strange.add(key)
-                    if len(self._strangers) >= STRANGERS:
-                        self._strangers.clear()  # those that still wait come up again
-                    self._strangers[key] = (kind, name, definition.target.config)
-        return [c for c in candidates if (c.automation_id, c.version) not in strange]
-
-
-STRANGERS = 1000
-"""Versions of definitions that are remembered as not served here, at most: each claim hands them all to its query."""
-
-
-def _serves(runner: Runner | QuickRunner, name: str, config: Mapping[str, Any]) -> bool:
-    return not hasattr(runner, "serves") or bool(runner.serves(name, config))
-
-
 def claim(
     tx: Tx, *, worker: str, room: int, now: Instant, runners: Runners, definitions: Definitions,
     only: RunId | None = None,
@@ -137,6 +49,7 @@ def claim(
     may, timed = tx.claim_facts(worker, now)
     if not may:
         return []
+    definitions.ask_anew()
     if timed:
         resume_held(tx, now)
         tx.stage(now)
@@ -147,7 +60,7 @@ def claim(
         if only:
             found = ours = tx.candidate(only)
         else:
-            found = tx.candidates(room - len(chosen), definitions.able(runners))
+            found = tx.candidates(room - len(chosen), definitions.able(runners, tx))
             ours = definitions.sort_out(tx, found, runners)
         some, blocked, starts = _choose(tx, ours)
         for at, together in _by_instant(some, now).items():
@@ -197,7 +110,7 @@ def take(
     each, or where a run waits that they would pass: who comes first is for `claim` to say.
     """
     may, timed = tx.claim_facts(worker, now)
-    if not may or timed or tx.waits(definitions.able(runners)):
+    if not may or timed or tx.waits(definitions.able(runners, tx)):
         return []
     awake = [a for a in arrivals if a.blocked is None and a.runner in runners and not a.cooldown
              and a.automation_state not in ASLEEP]

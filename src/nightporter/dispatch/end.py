@@ -10,7 +10,8 @@ from hashlib import blake2b
 
 from nightporter.air import Form, Key
 from nightporter.clock import Instant
-from nightporter.dispatch.claim import Claimed, Runners, started_key
+from nightporter.dispatch.at_hand import Runners
+from nightporter.dispatch.claim import Claimed, started_key
 from nightporter.dispatch.traces import announce_reviews, read_traces
 from nightporter.rules.ending import (
     Next,

@@ -14,7 +14,8 @@ from typing import Any
 from nightporter import logs
 from nightporter.air import Air, Form, Key
 from nightporter.clock import SECOND, Clock, Instant
-from nightporter.dispatch.claim import Claimed, Definitions, Runners, claim, take
+from nightporter.dispatch.at_hand import Definitions, Runners
+from nightporter.dispatch.claim import Claimed, claim, take
 from nightporter.dispatch.desk import NotWrittenDown, WorkerDesk
 from nightporter.dispatch.end import Attempt, Result, end, end_alone
 from nightporter.dispatch.recover import take_back
@@ -84,7 +85,8 @@ class Flight(Air[Claimed, Attempt, Result]):
         return {one.work.run_id for one in taken}
 
     def _claimed_on_writer(self, claimed: list[Claimed]) -> None:
-        self._definitions.keep()
+        if self._claiming_in is not None:
+            self._definitions.keep(self._claiming_in)
         super()._claimed_on_writer(claimed)
 
     def _give_back(self, tx: Tx, ours: Collection[Key]) -> int:

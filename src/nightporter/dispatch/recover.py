@@ -7,8 +7,9 @@ from collections.abc import Collection
 
 from nightporter.air import Key
 from nightporter.clock import Instant
+from nightporter.dispatch.at_hand import Definitions, Runners
 from nightporter.dispatch.cancel import cancel
-from nightporter.dispatch.claim import Claimed, Definitions, Runners
+from nightporter.dispatch.claim import Claimed
 from nightporter.dispatch.end import Attempt, Final, conclude, end, release_behind
 from nightporter.dispatch.traces import announce_reviews, read_traces
 from nightporter.rules.ending import may_repeat

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from nightporter.clock import Instant
-from nightporter.dispatch.claim import Runners
+from nightporter.dispatch.at_hand import Runners
 from nightporter.rules.ending import Traces
 from nightporter.store import Tx
 from nightporter.words import derived_id

@@ -1,0 +1,120 @@
+"""At hand: what a worker knows of the definitions whose runs it claims, and which of them nobody here serves."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from nightporter.store import Tx
+from nightporter.store.tx_admission import Arrival
+from nightporter.store.tx_dispatch import Able, Candidate, bars
+from nightporter.words import Definition, QuickRunner, Runner
+
+STRANGERS = 1000
+"""Versions of definitions that nobody here serves, and that are told apart: each claim hands them all to its query.
+Where more wait, the kind of their runner is passed over whole."""
+
+Runners = Mapping[str, Runner | QuickRunner]
+W = TypeVar("W", Candidate, Arrival)
+Version = tuple[str, int]
+"""An automation and the version of its definition."""
+Named = tuple[str, Definition]
+"""The automation's name beside it."""
+Strange = tuple[str, str, Mapping[str, Any]]
+"""`(runner, automation's name, config)` of one that the runner of this process did not serve when it was asked."""
+
+
+@dataclass(slots=True)
+class _Read:
+    """What was read in a transaction."""
+
+    tx: Tx | None = None
+    undone: int = 0
+    """How often something was undone in it by then."""
+    definitions: dict[Version, Named] = field(default_factory=dict)
+    strangers: dict[Version, Strange] = field(default_factory=dict)
+
+
+class Definitions:
+    """The definitions that runs were admitted with, kept while they are in use, and which of them nobody here serves.
+    Versions never change, once they are committed: what was read in a transaction holds there, until one of its writes
+    is undone, or `keep` says that it was committed. For the writer's thread."""
+
+    def __init__(self, limit: int = 4096) -> None:
+        self._kept: OrderedDict[Version, Named] = OrderedDict()
+        self._limit = limit
+        self._strangers: dict[Version, Strange] = {}
+        self._read = _Read()
+
+    def keep(self, tx: Tx) -> None:
+        """The transaction is committed."""
+        read, self._read = self._read_by(tx), _Read()
+        self._strangers |= read.strangers
+        self._kept |= read.definitions
+        while len(self._kept) > self._limit:
+            self._kept.popitem(last=False)
+
+    def fetch(self, tx: Tx, keys: set[Version]) -> None:
+        """Read those of a batch that are not at hand, in one query. What is unreadable is left to `get`."""
+        read = self._read_by(tx).definitions
+        for automation_id, version, name, text in tx.definitions(keys - self._kept.keys() - read.keys()):
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                read[automation_id, version] = name, Definition.from_json(text)
+
+    def get(self, tx: Tx, automation_id: str, version: int) -> Named:
+        """Raises Conflict, ValueError, KeyError or TypeError: unreadable."""
+        key = (automation_id, version)
+        if key in self._kept:
+            return self._kept[key]
+        read = self._read_by(tx).definitions
+        if key not in read:
+            name, text = tx.definition(automation_id, version)
+            read[key] = name, Definition.from_json(text)
+        return read[key]
+
+    def _read_by(self, tx: Tx) -> _Read:
+        if self._read.tx is not tx or self._read.undone != tx.undone:
+            self._read = _Read(tx, tx.undone)
+        return self._read
+
+    # -- who is served here -----------------------------------------------------------------------------------------
+
+    def able(self, runners: Runners, tx: Tx | None = None) -> Able:
+        """What can be executed with these runners, as far as is known; `tx`: to the transaction under way."""
+        known = self._strangers if tx is None else self._strangers | self._read_by(tx).strangers
+        # Asked anew each time: what a runner serves may have grown.
+        strange = {
+            version: kind for version, (kind, name, config) in list(known.items())
+            if kind in runners and not _serves(runners[kind], name, config)
+        }
+        if len(strange) >= STRANGERS:
+            return Able(bars(runners.keys() - set(strange.values())))
+        return Able(bars(runners), bars([f"{automation_id}/{version}" for automation_id, version in strange]))
+
+    def ask_anew(self) -> None:
+        """Forget whom nobody here serves, where they have become many: those that still wait come up again."""
+        if len(self._strangers) >= STRANGERS:
+            self._strangers = {}
+
+    def sort_out(self, tx: Tx, candidates: Sequence[W], runners: Runners) -> list[W]:
+        """Those that these runners serve; the others are known from now on. See `words.Runner`."""
+        choosy = {kind for kind, runner in runners.items() if hasattr(runner, "serves")}
+        asked = {(c.automation_id, c.version): c.runner for c in candidates if c.runner in choosy}
+        if not asked:
+            return list(candidates)
+        self.fetch(tx, set(asked))
+        strangers: dict[Version, Strange] = {}
+        for key, kind in asked.items():
+            with contextlib.suppress(Exception):  # unreadable: it is claimed, and fails for that
+                name, definition = self.get(tx, *key)
+                if not _serves(runners[kind], name, definition.target.config):
+                    strangers[key] = kind, name, definition.target.config
+        self._read_by(tx).strangers.update(strangers)
+        return [c for c in candidates if (c.automation_id, c.version) not in strangers]
+
+
+def _serves(runner: Runner | QuickRunner, name: str, config: Mapping[str, Any]) -> bool:
+    return not hasattr(runner, "serves") or bool(runner.serves(name, config))
