@@ -248,7 +248,8 @@ class Asking(Desk):
         of = self.delivery_id(delivery)
         error = self.try_("resend", lambda: self.store.write(
             lambda tx: operations.resend(tx, of, now=self.now)), trouble)
-        may = delivery.state in ("given_up", "unknown", "unverified")
+        may = delivery.state in ("given_up", "unknown", "unverified") or (
+            delivery.state == "pending" and delivery.tries > 0)
         assert not isinstance(error, Conflict) or not may
         if self.done:
             assert may

@@ -166,9 +166,10 @@ class Workday(Hands):
             self.d.record(worker, list(worker.sending), Receipt.TRANSIENT, False)
             self.d.clock.advance(timedelta(hours=1, seconds=1))
 
-    @precondition(lambda self: self.d.account.deliveries("given_up", "unknown", "unverified", "delivered"))
+    @precondition(lambda self: self.d.account.deliveries("given_up", "unknown", "unverified", "delivered", "pending"))
     @rule(pick=PICK, trouble=TROUBLE)
     def resend(self, pick: int, trouble: Any) -> None:
-        there = self.d.account.deliveries("given_up", "unknown", "unverified") or self.d.account.deliveries("delivered")
+        there = self.d.account.deliveries("given_up", "unknown", "unverified", "pending") or (
+            self.d.account.deliveries("delivered"))
         for delivery in self.picked(there, [pick]):
             self.d.resend(delivery, trouble_of(trouble))

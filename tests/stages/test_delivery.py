@@ -287,7 +287,7 @@ def test_after_fifty_tries_it_is_given_up_and_a_person_may_send_it_again(night: 
     assert delivery(night, "state", "tries") == ("delivered", 52)
 
 
-@pytest.mark.parametrize("sent", [NEVER, Sent(Receipt.UNVERIFIED)], ids=["given up", "unverified"])
+@pytest.mark.parametrize("sent", [NEVER, Sent(Receipt.UNVERIFIED), LATER], ids=["given up", "unverified", "waiting"])
 def test_a_resend_starts_at_once_and_keeps_the_event(night: Night, sent: Sent) -> None:
     ended(night, HOOK)
     first = taken(night)
@@ -301,7 +301,8 @@ def test_a_resend_starts_at_once_and_keeps_the_event(night: Night, sent: Sent) -
     assert taken(night).parcel.event_id == first.parcel.event_id
 
 
-def test_a_resend_goes_where_the_definition_says_by_now(night: Night) -> None:
+@pytest.mark.parametrize("sent", [NEVER, LATER], ids=["given up", "waiting"])
+def test_a_resend_goes_where_the_definition_says_by_now(night: Night, sent: Sent) -> None:
     run = ended(night, HOOK)
     night.record((taken(night), LATER))
     there = Destination("hook", "webhook", {"url": "https://two.example.org/in"})
@@ -309,7 +310,7 @@ def test_a_resend_goes_where_the_definition_says_by_now(night: Night) -> None:
     night.sleep(hours=1)
     first = taken(night)
     assert first.parcel.config == HOOK.config, "by itself it goes on as it began"
-    night.record((first, NEVER))
+    night.record((first, sent))
     [(identity,)] = rows(night.store, "SELECT id FROM delivery")
     assert night.store.write(lambda tx: tx.resend(identity, now=night.clock.now()))
     again = taken(night)
@@ -331,9 +332,13 @@ def test_a_resend_to_what_is_there_no_more_goes_where_it_went(night: Night, deli
     assert (again.parcel.config, again.error) == (HOOK.config, "")
 
 
-def test_what_is_delivered_is_not_sent_again(night: Night) -> None:
+@pytest.mark.parametrize("how_far", ["not tried yet", "being sent", "delivered"])
+def test_what_is_delivered_or_on_its_way_is_not_sent_again(night: Night, how_far: str) -> None:
     ended(night, HOOK)
-    night.record((taken(night), DELIVERED))
+    if how_far != "not tried yet":
+        sending = taken(night)
+        if how_far == "delivered":
+            night.record((sending, DELIVERED))
     [(identity,)] = rows(night.store, "SELECT id FROM delivery")
     assert not night.store.write(lambda tx: tx.resend(identity, now=night.clock.now()))
 

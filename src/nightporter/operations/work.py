@@ -155,10 +155,11 @@ def dismiss_runs(tx: Tx, run_ids: Sequence[str], *, reason: Reason, by: str, now
 
 
 def resend(tx: Tx, delivery_id: str, *, now: Instant) -> None:
-    """Send a result again, as the same delivery with the same event id. Raises Conflict unless trying has stopped."""
+    """Send a result again, as the same delivery with the same event id, where the definition says by now. Raises
+    Conflict unless trying has stopped, or waits for another try."""
     if not tx.resend(delivery_id, now=now):
-        raise Conflict(f"delivery {delivery_id} is not given up, unknown or unverified",
-                       why="what is still being tried, or was delivered, is left alone")
+        raise Conflict(f"delivery {delivery_id} cannot be sent again",
+                       why="what was delivered, is just being sent, or was not tried yet is left alone")
 
 
 def stop(tx: Tx, *, by: str, reason: str, now: Instant) -> int:

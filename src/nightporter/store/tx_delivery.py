@@ -60,7 +60,7 @@ class DeliveryTx(TxBase):
         return {r[0] for r in self.sql.each("delivery_defer", rows)}
 
     def resend(self, delivery_id: str, *, now: Instant) -> bool:
-        """given_up, unknown or unverified -> pending, by a person."""
+        """given_up, unknown, unverified, or pending after a try -> pending, by a person."""
         self.kicks.add("delivery")
         return self.sql.run("delivery_resend", id=delivery_id, now=now) > 0
 

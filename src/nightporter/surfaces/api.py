@@ -23,6 +23,7 @@ import contextlib
 import inspect
 import itertools
 import json
+import logging
 import os
 import signal
 import sys
@@ -33,7 +34,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from nightporter import operations
+from nightporter import logs, operations
 from nightporter.clock import Clock, SystemClock
 from nightporter.config import Config
 from nightporter.definitions import Checks, read
@@ -173,8 +174,11 @@ class Porter:
                 self._engine = None
 
     def serve(self) -> None:
-        """The whole desk, definition files included, until SIGINT or SIGTERM; then it drains. Raises StoreNewer when a
-        newer program has brought the store forward meanwhile."""
+        """The whole desk, definition files included, until SIGINT or SIGTERM; then it drains. What happens is said on
+        standard error, unless the program has set up logging. Raises StoreNewer when a newer program has brought the
+        store forward meanwhile."""
+        if not logging.getLogger("nightporter").hasHandlers():
+            logs.configure("text", sys.stderr)
         sys.setswitchinterval(0.0005)
         asyncio.run(self._serve())
 

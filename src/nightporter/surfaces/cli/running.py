@@ -98,18 +98,20 @@ def deliver(
     destination: Annotated[str | None, Parameter(help="Only to this one.")] = None,
     dry_run: DryRun = False, common: Common = USUAL,
 ) -> int:
-    """Send a run's result again where it was given up, may not have arrived, or was not acknowledged, as the
-    definition says by now. The work is not repeated, and the receiver can tell a repeat by the event's id. It waits
-    until that was tried, 20 seconds at most. Exit code 9 when it is not delivered, or not yet."""
+    """Send a run's result again where it was given up, waits for another try, may not have arrived, or was not
+    acknowledged: at once, and as the definition says by now. The work is not repeated, and the receiver can tell a
+    repeat by the event's id. It waits until that was tried, 20 seconds at most. Exit code 9 when it is not delivered,
+    or not yet."""
     with opened(common) as place:
         run_id = place.read(lambda tx: resolve_run(tx, run))
         chosen = [
             d for d in place.read(lambda tx: _deliveries(tx, run_id))
-            if d.state in ("given_up", "unknown", "unverified") and destination in (None, d.destination)
+            if (d.state in ("given_up", "unknown", "unverified") or (d.state == "pending" and d.tries))
+            and destination in (None, d.destination)
         ]
         if not chosen:
             raise Conflict(f"nothing of {run_id} can be sent again",
-                           why="only what was given up, is unknown or unverified can be",
+                           why="only what was tried and is not delivered can be",
                            next=f"nightporter explain {run_id}")
         place.change(lambda tx: _resend(tx, chosen, place.clock.now()), dry_run=dry_run)
         works = place.somebody_works()
