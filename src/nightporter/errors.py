@@ -61,6 +61,11 @@ class BadInput(NightporterError):
     exit_code = 2
 
 
+def location(path: str, line: int, column: int) -> str:
+    """Where in a file something is wrong: the path alone where no line is known (0)."""
+    return f"{path}:{line}:{column}" if line else path
+
+
 class BadDefinition(BadInput):
     """A definition file cannot be used. `line` and `column` count from 1; 0 where they are not known."""
 
@@ -75,8 +80,8 @@ class BadDefinition(BadInput):
         self.column = column
 
     def __str__(self) -> str:
-        where = f"{self.path or 'definition'}:{self.line}:{self.column}: " if self.line or self.path else ""
-        return where + super().__str__()
+        where = location(self.path or "definition", self.line, self.column) if self.line or self.path else ""
+        return (f"{where}: " if where else "") + super().__str__()
 
     def as_json(self) -> dict[str, object]:
         return {**super().as_json(), "path": self.path, "line": self.line, "column": self.column}

@@ -242,3 +242,15 @@ def test_a_schedule_that_its_own_ceiling_would_silence_is_named_when_it_is_added
     said = shell("add", when, "tea", "--name", "tea", "--json").json
     wanted = [f"it is due {slots} times in an hour, and limits.per_hour lets 120 through"] if slots else []
     assert [warning.partition(": ")[0] for warning in said["warnings"]] == wanted
+
+
+@pytest.mark.parametrize("words", [
+    ("list",), ("show", "big"), ("next", "big"), ("explain", "big"), ("run", "big"), ("doctor",),
+], ids=lambda words: words[0])
+def test_a_file_that_is_wrong_as_a_whole_is_named_without_a_line(shell: Shell, words: tuple[str, ...]) -> None:
+    shell("init")
+    file = shell.definitions / "big.yaml"
+    file.write_text("name: big\n" + "#" * 1_000_001)
+    shell("tick")
+    said = shell(*words)
+    assert "big.yaml: " in said.out + said.err

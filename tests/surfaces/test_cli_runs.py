@@ -245,3 +245,13 @@ def test_an_interrupted_command_is_code_130(shell: Shell, tmp_path: Path) -> Non
     assert process.wait(20) == 130
     process.communicate()
     assert shell("runs", "--json").json["items"][0]["state"] == "review"
+
+
+def test_an_explanation_says_when_nobody_is_there_to_fire(shell: Shell) -> None:
+    automation(shell, "often", "{echo: hello}", when="every 1h")
+    said = shell("explain", "often")
+    assert said.err == "no desk is running, so it fires nothing: nightporter up starts one\n"
+
+
+def test_an_explanation_beside_a_desk_has_nothing_to_add(desk: Shell) -> None:
+    assert desk("explain", "quick").err == ""

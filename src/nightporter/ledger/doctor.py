@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nightporter.clock import MINUTE, SECOND, Instant
+from nightporter.errors import location
 from nightporter.ledger.home import Finding, Home, home_findings, program_findings
 from nightporter.ledger.moments import lasting, spoken
 from nightporter.ledger.reads import refused_files
@@ -120,7 +121,7 @@ def _desk(tx: Tx, workers: tuple[WorkerLine, ...], now: Instant) -> Iterator[Fin
 def _definitions(tx: Tx, workers: tuple[WorkerLine, ...], now: Instant) -> Iterator[Finding]:
     for _, name, path, text, _ in tx.read_broken(NAMED):
         error = _json(text)
-        place = f"{error.get('path') or path}:{error.get('line', 0)}:{error.get('column', 0)}"
+        place = location(error.get("path") or path, error.get("line", 0), error.get("column", 0))
         yield Finding(
             "config_error", "error", f"the definition of {name} has an error at {place}: {error.get('what')}",
             str(error.get("why") or ""), str(error.get("next") or "mend the file; it is read again by itself"), name,

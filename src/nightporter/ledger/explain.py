@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from nightporter.clock import MINUTE, SECOND, Instant
-from nightporter.errors import NightporterError
+from nightporter.errors import NightporterError, location
 from nightporter.ledger import reads
 from nightporter.ledger.finding import resolve, resolve_firing, resolve_run
 from nightporter.ledger.firings_explained import explain_firing
@@ -89,7 +89,7 @@ def _standing(tx: Tx, line: AutomationLine, now: Instant) -> list[str]:
                          f"`nightporter enable {name}` lets it run again.")
         case AutomationState.CONFIG_ERROR:
             error = line.error or {}
-            place = f" at {error.get('path') or line.path}:{error.get('line', 0)}:{error.get('column', 0)}"
+            place = f" at {location(error.get('path') or line.path, error.get('line', 0), error.get('column', 0))}"
             what = error.get("what") or line.state_reason
             found.append(f"{name} cannot run: its definition has an error{place}: {what} - mend it there.")
         case AutomationState.EXPIRED:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nightporter.clock import Instant
-from nightporter.errors import BadInput
+from nightporter.errors import BadInput, location
 from nightporter.ledger.lines import (
     AutomationLine,
     DeliveryLine,
@@ -68,7 +68,7 @@ class RefusedFile:
     @property
     def where(self) -> str:
         """The path, with line and column where they are known."""
-        return f"{self.path}:{self.line}:{self.column}" if self.line else self.path
+        return location(self.path, self.line, self.column)
 
     def as_json(self) -> dict[str, Any]:
         return plain(self)

@@ -12,7 +12,7 @@ from nightporter.clock import Instant
 from nightporter.config import Config
 from nightporter.definitions import scan
 from nightporter.engine.places import definitions_of
-from nightporter.errors import BadInput
+from nightporter.errors import BadInput, location
 from nightporter.ledger import Checkup, Finding, Home
 from nightporter.ledger import doctor as look_at
 from nightporter.ledger import status as status_of
@@ -111,7 +111,8 @@ def _files(config: Config, now: Instant, found: Checkup) -> list[Finding]:
     except BadInput as error:
         return [Finding("definitions_unreadable", "error", error.what, error.why, error.next)]
     return [
-        Finding("config_error", "error", f"{file.path}:{file.error.line}:{file.error.column}: {file.error.what}",
+        Finding("config_error", "error",
+                f"{location(str(file.path), file.error.line, file.error.column)}: {file.error.what}",
                 file.error.why, file.error.next, str(file.path))
         for file in files if file.error is not None and not {file.name, str(file.path)} & known
     ]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from nightporter.errors import BadInput
+from nightporter.errors import BadInput, location
 from nightporter.ledger import automations, refused_files
 from nightporter.ledger.lines import AutomationLine, run_line
 from nightporter.ledger.moments import spoken
@@ -56,7 +56,7 @@ def cells(line: AutomationLine, last: str = "") -> tuple[str, ...]:
     """A row of the list."""
     schedules = [t.sentence + ("" if t.enabled else " (off)") for t in line.triggers if t.schedule or t.error]
     if line.error is not None:
-        where = f"{Path(str(line.error['path'])).name}:{line.error['line']}:{line.error['column']}: "
+        where = location(Path(str(line.error["path"])).name, line.error["line"], line.error["column"]) + ": "
         why = where + str(line.error["what"])
     else:
         until = "" if line.state_until is None else f" until {spoken(line.state_until, line.timezone)}"

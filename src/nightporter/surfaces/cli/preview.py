@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from nightporter.clock import Instant, SystemClock, rfc3339
-from nightporter.errors import BadInput, BadSchedule
+from nightporter.errors import BadInput, BadSchedule, location
 from nightporter.rules.schedule import next_due, parse, sentence
 from nightporter.surfaces.cli.place import USUAL, Common
 from nightporter.words.automation import Schedule, ScheduleKind
@@ -121,7 +121,9 @@ def _of_automations(name: str | None, count: int, after: str | None, common: Com
 def _why_nothing(line: AutomationLine) -> str:
     """Why an automation has no next fire."""
     if line.error is not None:
-        return "Nothing is armed: its definition has an error. {path}:{line}:{column}: {what}".format(**line.error)
+        error = line.error
+        where = location(error["path"], error["line"], error["column"])
+        return f"Nothing is armed: its definition has an error. {where}: {error['what']}"
     if line.state != "active":
         return f"Nothing is armed: {line.name} is {line.state.replace('_', ' ')}. {line.state_reason}".rstrip()
     clocks = [trigger for trigger in line.triggers if trigger.schedule is not None]

@@ -20,7 +20,7 @@ from nightporter import logs, operations
 from nightporter.clock import Instant
 from nightporter.engine import Engine
 from nightporter.engine.files import DefinitionFiles
-from nightporter.errors import BadInput, Conflict
+from nightporter.errors import BadInput, Conflict, location
 from nightporter.ledger import RunDetail, explain, reads, resolve, resolve_run, run_detail
 from nightporter.ledger.lines import DeliveryLine, delivery_line, reason_sentence
 from nightporter.rules.durations import parse_duration
@@ -139,7 +139,8 @@ def _never_read(tx: Tx, automation_id: str) -> str | None:
     line = reads.automation(tx, automation_id)
     if line is None or line.triggers or line.error is None:
         return None
-    return "{path}:{line}:{column}: {what}".format(**line.error)
+    error = line.error
+    return f"{location(error['path'], error['line'], error['column'])}: {error['what']}"
 
 
 def _resend(tx: Tx, chosen: list[DeliveryLine], now: Instant) -> None:
