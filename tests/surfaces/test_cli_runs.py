@@ -186,6 +186,7 @@ def test_a_desk_runs_what_is_asked_and_can_be_waited_for(desk: Shell) -> None:
     assert (status["healthy"], [w["role"] for w in status["workers"]]) == (True, ["desk"])
     queued = desk("run", "quick")
     assert "queued; the desk runs it" in queued.out
+    assert desk("explain", "quick").err == ""
     waited = desk("run", "quick", "--wait", "--json")
     assert (waited.code, waited.json["via"], waited.json["run"]["output"]) == (0, "desk", "hello")
     assert [d["state"] for d in waited.json["run"]["deliveries"]] == ["delivered"]
@@ -248,10 +249,5 @@ def test_an_interrupted_command_is_code_130(shell: Shell, tmp_path: Path) -> Non
 
 
 def test_an_explanation_says_when_nobody_is_there_to_fire(shell: Shell) -> None:
-    automation(shell, "often", "{echo: hello}", when="every 1h")
-    said = shell("explain", "often")
-    assert said.err == "no desk is running, so it fires nothing: nightporter up starts one\n"
-
-
-def test_an_explanation_beside_a_desk_has_nothing_to_add(desk: Shell) -> None:
-    assert desk("explain", "quick").err == ""
+    shell("add", "every 1h", "tea", "--name", "tea")
+    assert shell("explain", "tea").err == "no desk is running, so it fires nothing: nightporter up starts one\n"
