@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from engines import Engines
 
@@ -16,6 +18,7 @@ async def test_a_worker_that_does_not_get_its_lock_joins_under_another_name(
     monkeypatch.setattr(FileLock, "take", lambda lock: next(answers, True) and take(lock))
     engine = engines()
     await engine.start()
-    assert not is_free(engine._lock.path)
-    assert engine._lock.path.exists()
-    assert rows(engine.store, "SELECT id, lock_path FROM worker") == [(engine.worker, str(engine._lock.path))]
+    [(worker, lock)] = rows(engine.store, "SELECT id, lock_path FROM worker")
+    assert worker == engine.worker
+    assert Path(lock).exists()
+    assert not is_free(Path(lock))

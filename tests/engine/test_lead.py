@@ -12,6 +12,7 @@ from engines import Engines
 
 from conftest import START
 from nightporter.engine import Engine
+from nightporter.engine.membership import Membership
 from nightporter.sources.clock import ClockSource
 from nightporter.store import open_store
 from words import a_clock_trigger, a_firing, an_automation, rows
@@ -159,22 +160,22 @@ async def test_who_may_lead_is_decided_once_however_many_ask(store_url: str) -> 
         each.close()
 
 
-@pytest.mark.parametrize("loop", ["_whats_due", "_beat"])
+@pytest.mark.parametrize(("whose", "turn"), [(Engine, "_whats_due"), (Membership, "beat")])
 async def test_what_one_turn_raises_ends_no_loop_of_the_desk(
-    engines: Engines, monkeypatch: pytest.MonkeyPatch, loop: str
+    engines: Engines, monkeypatch: pytest.MonkeyPatch, whose: type, turn: str
 ) -> None:
     engine = engines()
-    real = getattr(Engine, loop)
+    real = getattr(whose, turn)
     calls = 0
 
-    def sometimes(self: Engine, *of: Any) -> Any:
+    def sometimes(self: Any, *of: Any) -> Any:
         nonlocal calls
         calls += 1
         if calls % 2:
             raise RuntimeError("one surprise")
         return real(self, *of)
 
-    monkeypatch.setattr(Engine, loop, sometimes)
+    monkeypatch.setattr(whose, turn, sometimes)
     await engine.start()
     await until(lambda: calls > 4)
 

@@ -252,8 +252,9 @@ def _around_the_transaction(passed: Passed) -> None:
 
 def _around_the_boot(passed: Passed) -> None:
     from nightporter.engine import Engine
+    from nightporter.engine.membership import Membership
 
-    _around_await(Engine, "_join", None, lambda: passed("boot-joined"))
+    _around_await(Membership, "join", None, lambda: passed("boot-joined"))
     _after(Engine, "_recover", lambda *_: passed("boot-recovered"))
     _after(Engine, "_lead", lambda *_: passed("boot-settled"))
 

@@ -13,7 +13,6 @@ from model.wishes import DESTINATIONS, RUNNERS
 from nightporter import sweep
 from nightporter.clock import Instant, Kick
 from nightporter.delivery.recover import take_back as take_back_deliveries
-from nightporter.dispatch import Definitions
 from nightporter.dispatch.recover import take_back
 from nightporter.sources.clock import ClockSource
 from nightporter.store.tx_sweep import SweepTx
@@ -52,7 +51,7 @@ class Aftermath(Sending):
     def bury(self, worker: Worker, trouble: Trouble | None = None) -> bool:
         """A worker is found dead, and what it held is taken back; False where a trouble came between."""
         error = self.try_("bury", lambda: bury(
-            self.store, worker.id, RUNNERS, DESTINATIONS, Definitions(), host=HOST, now=self.clock.now), trouble)  # type: ignore[arg-type]
+            self.store, worker.id, RUNNERS, DESTINATIONS, host=HOST, now=self.clock.now), trouble)  # type: ignore[arg-type]
         self._buried(worker, whole=error is None)
         return error is None
 
@@ -126,8 +125,8 @@ class Aftermath(Sending):
             leases.renewed()
             if second % 20 == 0:
                 self.try_("sweep", lambda: sweep.take_from_dead(
-                    self.store, leases, RUNNERS, DESTINATIONS, Definitions(), me=others[0].id, host=HOST,  # type: ignore[arg-type]
-                    clock=self.clock))
+                    self.store, leases, RUNNERS, DESTINATIONS, me=others[0].id,  # type: ignore[arg-type]
+                    now=self.clock.now))
                 for one in self.workers:
                     if one is worker or not one.alive or one.id in owing:
                         self._buried(one, whole=False)

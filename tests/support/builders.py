@@ -163,7 +163,7 @@ class Night:
     def change_shifts(self) -> None:
         """Every worker is found dead, what it held is taken back, and another begins."""
         for worker, *_ in self.store.read(lambda tx: tx.workers()):
-            sweep.bury(self.store, worker, RUNNERS, {}, Definitions(), host="here", now=self.clock.now)
+            sweep.bury(self.store, worker, RUNNERS, {}, host="here", now=self.clock.now)
         self.worker = a_worker(self.store, self.now)
 
     def review(self, run: str, decision: Literal["retry", "dismiss"]) -> None:

@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
-from uuid import uuid4
 
 from nightporter import destinations as destination_kinds
 from nightporter import logs
@@ -28,18 +26,18 @@ from nightporter.dispatch import Flight, Runners
 from nightporter.engine.door import Door
 from nightporter.engine.files import DefinitionFiles
 from nightporter.engine.loops import aside, every, told, within
+from nightporter.engine.membership import Membership
 from nightporter.engine.outdated import Outdated, look_around
 from nightporter.engine.places import definitions_of
 from nightporter.engine.sources import Sources
 from nightporter.engine.sweeper import Sweeper
-from nightporter.errors import StoreError, StoreNewer, StoreUnwritable
+from nightporter.errors import StoreNewer, StoreUnwritable
 from nightporter.outside.files import make_folder_durably
 from nightporter.outside.guard import Guard
 from nightporter.outside.http import Web
 from nightporter.store import Store, Tx, store_of
 from nightporter.store.durable import durable
-from nightporter.store.locks import FileLock
-from nightporter.sweep import Recovered
+from nightporter.sweep import Leases, Recovered
 from nightporter.words import Answer, Firing, RunId
 
 T = TypeVar("T")
@@ -77,12 +75,10 @@ class Engine:
     async def start(self) -> None:
         """Boot, in the order of the module's docstring. Raises StoreError, BadInput; then nothing is left running."""
         self._loop = asyncio.get_running_loop()
-        self._host = socket.gethostname()
         self._stop_listening: list[Callable[[], None]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._asides: set[asyncio.Task[None]] = set()
         self._stopped = False
-        self._trouble = ""
         self.outdated = Outdated()
         self.store: Store = await aside(lambda: store_of(self.config, self.clock))
         try:
@@ -91,6 +87,13 @@ class Engine:
             await aside(self.store.close)
             raise
         self._files = DefinitionFiles(self.store, self.config, self.clock)
+        self._kick = Kick()
+        self._sources = Sources(self.store, self.clock, self._kick, me=lambda: self.worker)
+        host = socket.gethostname()
+        self._leases = Leases(self.clock, host=host, lease=self.config.lease)
+        self._membership = Membership(
+            self.config, self.store, self.clock, self._leases, role=self.role, host=host, note=self._sources.note
+        )
         self._guard = Guard()
         self._web = Web()
         try:
@@ -116,11 +119,9 @@ class Engine:
             outputs=self.config.outputs, web=self._web, now=self.clock.now, report=_report
         )
         self._sweeper = Sweeper(
-            self.config, self.store, self.clock, self.runners, self.destinations, host=self._host
+            self.config, self.store, self.clock, self.runners, self.destinations, self._leases
         )
-        self._kick = Kick()
-        self._sources = Sources(self.store, self.clock, self._kick, me=lambda: self.worker)
-        await self._join()
+        await self._membership.join()
         recovered = await aside(self._recover)
         if self.role in ("desk", "tick"):
             await aside(self._lead)
@@ -146,17 +147,6 @@ class Engine:
                 loops.append((WATCH_SECONDS, self._watch, "files"))
         self._tasks = [self._loop.create_task(every(*loop)) for loop in loops]
         log.info("desk.started", role=self.role, worker=self.worker, leading=self.leading, store=self.store.dialect)
-
-    async def _join(self) -> None:
-        taken = False
-        while not taken:  # a worker without its lock would be found dead at once
-            self.worker = f"wrk_{uuid4().hex[:16]}"
-            self._lock = FileLock(self.config.state / "locks" / f"{self.worker}.lock")
-            taken = self._lock.take()
-        await durable(self.store, lambda tx: tx.join(
-            self.worker, role=self.role, host=self._host, pid=os.getpid(), lock_path=str(self._lock.path),
-            now=self.clock.now(),
-        ))
 
     def _start_work(self) -> None:
         self.flight = Flight(
@@ -191,18 +181,15 @@ class Engine:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if hasattr(self, "_sources"):
-            await aside(lambda: self._sources.close(LAST_WORDS))
-        if hasattr(self, "worker"):
+        await aside(lambda: self._sources.close(LAST_WORDS))
+        if self.worker:
             await within(LAST_WORDS, self._hand_over(), "hand over the lead")
         if hasattr(self, "flight"):
-            beating = self._loop.create_task(self._beat_on())
+            beating = self._loop.create_task(self._membership.beat_on())
             await self.flight.drain(self.config.drain.total_seconds() if drain else 0, grace=GRACE)
             await self.courier.drain(DELIVERY_DRAIN if drain else 0, grace=LAST_WORDS)
             beating.cancel()
-        if hasattr(self, "worker"):
-            # An ill store learns of our end from the free lock: then its file has to stay.
-            self._lock.let_go(remove=await within(LAST_WORDS, self._leave(), "leave"))
+        await self._membership.leave(LAST_WORDS)
         await aside(self._guard.close)
         await self._web.close()
         await within(LAST_WORDS, aside(self.store.close), "close the store")
@@ -210,9 +197,6 @@ class Engine:
 
     async def _hand_over(self) -> None:
         await durable(self.store, lambda tx: tx.leave_lead(self.worker))
-
-    async def _leave(self) -> None:
-        await durable(self.store, lambda tx: tx.end_worker(self.worker, "stopped", now=self.clock.now()))
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[Engine]:
@@ -254,9 +238,14 @@ class Engine:
         return await asyncio.to_thread(self.store.read, look)
 
     @property
+    def worker(self) -> str:
+        """The name under which this process has joined; another one after it was declared dead."""
+        return self._membership.worker
+
+    @property
     def leading(self) -> bool:
         """Whether this process runs the sources."""
-        return hasattr(self, "_sources") and self._sources.leading
+        return self._sources.leading
 
     # -- kicks and loops ----------------------------------------------------------------------------------------
 
@@ -279,7 +268,7 @@ class Engine:
 
     async def _poll(self) -> None:
         """Each second, in case a kick was lost: what others wrote, what has come due, who died and who leads."""
-        self._say_how_the_store_is()
+        self._membership.say_how_the_store_is()
         try:
             changed, due, sending, leader = await aside(self._whats_due)
         except StoreNewer as error:
@@ -301,13 +290,6 @@ class Engine:
                 log.warning("desk.leads_now", worker=self.worker)
                 self._sources.start()
 
-    def _say_how_the_store_is(self) -> None:
-        """Leave word where it needs no store that takes it, and no room on a disk."""
-        trouble = self.store.writer.trouble
-        if trouble != self._trouble:
-            self._trouble = trouble
-            self._lock.say(trouble)
-
     def _whats_due(self) -> tuple[bool, bool, bool, str | None]:
         self.store.set_clock()
         now = self.clock.now()
@@ -316,7 +298,7 @@ class Engine:
         run, delivery, leader, workers = self.store.read(look_around)
         self._sweeper.heed(leading=self.leading)
         # Every second and not with each sweep: what a dead worker held, and its lead, wait for nothing else.
-        if self._sweeper.somebody_died(self.worker, workers) and self._beats():
+        if self._sweeper.somebody_died(self.worker, workers) and self._membership.beat():
             self._recover()
             leader = self.store.read(lambda tx: tx.leader())
         return changed, run is not None and run <= now, delivery is not None and delivery <= now, leader
@@ -335,29 +317,8 @@ class Engine:
             await aside(self._files.tick)
 
     async def _renew(self) -> None:
-        if await durable(self.store, self._beat):
-            self._sweeper.leases.renewed()
-        else:
+        if not await aside(self._membership.beat):
             await self._rejoin()
-
-    async def _beat_on(self) -> None:
-        """Renew the lease for as long as a drain takes, so that nobody takes the runs it waits for."""
-        with contextlib.suppress(StoreError):  # an ill store: nobody else can read there that we stand still
-            while await durable(self.store, lambda tx: tx.beat(self.worker)):
-                await asyncio.sleep(self.config.beat.total_seconds())
-
-    def _beat(self, tx: Tx) -> bool:
-        alive = tx.beat(self.worker)
-        if alive and self.leading:
-            self._sources.note(tx)
-        return alive
-
-    def _beats(self) -> bool:
-        """Renew our own lease: one who cannot has no business declaring others dead."""
-        alive = self.store.write(self._beat)
-        if alive:
-            self._sweeper.leases.renewed()
-        return alive
 
     async def _rejoin(self) -> None:
         """Somebody declared this worker dead, after it stood still for too long: nothing it holds is its own."""
@@ -365,13 +326,12 @@ class Engine:
         await aside(lambda: self._sources.step_down(LAST_WORDS))
         await self.flight.drain(0)
         await self.courier.drain(0)
-        self._lock.let_go(remove=True)
-        await self._join()
+        await self._membership.join()
         self._start_work()
         self._look()
 
     def _sweep(self) -> None:
-        if self._beats():
+        if self._membership.beat():
             self._sweeper.sweep(self.worker, self.flight, self.courier)
 
     async def _prune(self) -> None:

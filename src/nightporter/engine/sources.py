@@ -61,7 +61,7 @@ class Sources:
         try:
             self.answer()
             load()
-            self._store.write(self.note)
+            self._store.write(self._note)
             with self._lock:
                 ours = self.leading = me == self._me() and not self._closed
         except LostLead:
@@ -84,7 +84,11 @@ class Sources:
         self.stop(seconds)
 
     def note(self, tx: Tx) -> None:
-        """Write down that the leading desk looked at what is due, and the latest wall clock it has seen."""
+        """Write down that what is due was looked at, and the latest wall clock, if this process leads."""
+        if self.leading:
+            self._note(tx)
+
+    def _note(self, tx: Tx) -> None:
         if self.evaluated_at is not None:
             tx.put_setting("due_evaluated_at", str(self.evaluated_at))
             tx.raise_setting("clock_high_water", self._clock.now())

@@ -9,7 +9,7 @@ from nightporter import logs
 from nightporter.clock import Clock
 from nightporter.config import Config
 from nightporter.delivery import Courier, Destinations
-from nightporter.dispatch import Definitions, Flight, Runners
+from nightporter.dispatch import Flight, Runners
 from nightporter.errors import StoreError, StoreRefused
 from nightporter.ledger.status import Stopped, stop_of
 from nightporter.operations import take_up_again, upkeep
@@ -33,22 +33,20 @@ class Sweeper:
     """Knows who is dead, and mends one thing after the other."""
 
     def __init__(
-        self, config: Config, store: Store, clock: Clock, runners: Runners, destinations: Destinations, *, host: str
+        self, config: Config, store: Store, clock: Clock, runners: Runners, destinations: Destinations, leases: Leases
     ) -> None:
         self._config = config
         self._store = store
         self._clock = clock
         self._runners = runners
         self._destinations = destinations
-        self._host = host
-        self._known = Definitions()
+        self._leases = leases
         self._pace = Pace(clock)
         self._seen = Seen()
-        self.leases = Leases(clock, host=host, lease=config.lease)
 
     def somebody_died(self, me: str, workers: Sequence[Row]) -> bool:
         """Whether one of `Tx.workers()` beside `me` is dead. To be asked every second or so."""
-        return any(worker != me for worker in self.leases.dead(workers))
+        return any(worker != me for worker in self._leases.dead(workers))
 
     def look(self, tx: Tx) -> Seen:
         """What a person did or left to the desk that is to be heeded within a second. Only reads."""
@@ -71,8 +69,7 @@ class Sweeper:
         """Take back what dead workers held. Those of this machine are known by their free locks: nobody waits for a
         lease."""
         return take_from_dead(
-            self._store, self.leases, self._runners, self._destinations, self._known, me=me, host=self._host,
-            clock=self._clock,
+            self._store, self._leases, self._runners, self._destinations, me=me, now=self._clock.now
         )
 
     def upkeep(self) -> None:

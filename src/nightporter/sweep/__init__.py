@@ -62,7 +62,7 @@ class Leases:
 
     def __init__(self, clock: Clock, *, host: str, lease: timedelta) -> None:
         self._clock = clock
-        self._host = host
+        self.host = host
         self._lease = micros(lease)
         self._seen: dict[str, tuple[int, int]] = {}
         self._renewed_at = clock.monotonic()
@@ -88,7 +88,7 @@ class Leases:
                 worker, beat = str(worker), int(str(beat))
                 last, since = before.get(worker, (-1, now))
                 self._seen[worker] = (beat, since if last == beat else now)
-                if (host == self._host and lock_path and is_free(Path(str(lock_path)))) or (
+                if (host == self.host and lock_path and is_free(Path(str(lock_path)))) or (
                     now - self._seen[worker][1] >= self._lease
                 ):
                     found.append(worker)
@@ -99,21 +99,19 @@ class Leases:
 
 
 def take_from_dead(
-    store: Store, leases: Leases, runners: Runners, destinations: Destinations, definitions: Definitions, *,
-    me: str, host: str, clock: Clock,
+    store: Store, leases: Leases, runners: Runners, destinations: Destinations, *, me: str, now: Callable[[], Instant]
 ) -> Recovered:
     """Find dead workers, end their children, and take their runs and deliveries back. `me` is never among them."""
     workers, owing = store.read(lambda tx: (tx.workers(), tx.workers_owing()))
     total = Recovered()
     for worker in dict.fromkeys([*leases.dead(workers), *owing]):
         if worker != me:
-            total += bury(store, worker, runners, destinations, definitions, host=host, now=clock.now)
+            total += bury(store, worker, runners, destinations, host=leases.host, now=now)
     return total
 
 
 def bury(
-    store: Store, worker: str, runners: Runners, destinations: Destinations, definitions: Definitions, *,
-    host: str, now: Callable[[], Instant],
+    store: Store, worker: str, runners: Runners, destinations: Destinations, *, host: str, now: Callable[[], Instant]
 ) -> Recovered:
     """Declare one worker dead and take back what it held. Its children end before its runs are queued again."""
     if store.write(lambda tx: tx.end_worker(worker, "dead", now=now())):
@@ -121,7 +119,7 @@ def bury(
     end_children(store, worker, host=host)
     counts: Counter[str] = Counter()
     while True:
-        one = store.write(lambda tx: recover_runs(tx, worker, runners, definitions, now=now()))
+        one = store.write(lambda tx: recover_runs(tx, worker, runners, Definitions(), now=now()))
         counts.update(one)
         if not any(one.values()):
             break
