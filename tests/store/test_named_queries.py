@@ -14,11 +14,12 @@ import pytest
 
 import nightporter.store
 from nightporter.clock import Instant
-from nightporter.states import AUTOMATION_TRANSITIONS, DELIVERY_TRANSITIONS, TRANSITIONS
+from nightporter.states import AUTOMATION_TRANSITIONS, DELIVERY_TRANSITIONS, TRANSITIONS, RunState
 from nightporter.store import Store, open_store
 from nightporter.store.named import Query, for_postgres, migrations, queries
 from nightporter.store.sqlite_file import connect
 from nightporter.store.sqlite_sql import CHUNKS
+from nightporter.words import Reason
 
 SOURCE = Path(nightporter.store.__file__).parent
 SHARED = queries("sqlite")
@@ -126,14 +127,20 @@ def test_a_batch_walks_through_no_table_whatever_its_rows_have_in_common(query: 
         assert plan(same) == plan(()), same
 
 
+def on_postgresql(query: Query) -> set[str]:
+    """Its statements: for many rows, for one, and where only a key differs from row to row."""
+    return {query.sql} | {query.for_arrays(range(first, len(query.columns))) for first in (0, 1) if query.columns}
+
+
 def test_every_query_prepares_on_postgresql(migrated_postgres_url: str) -> None:
     refused = {}
     with psycopg.connect(migrated_postgres_url, autocommit=True) as connection:
-        for name, query in queries("postgres").items():
+        for name, text in [(n, text) for n, query in queries("postgres").items() for text in on_postgresql(query)]:
             numbers: dict[str, int] = {}
-            sql = re.sub(r"%\((\w+)\)s", lambda m: f"${numbers.setdefault(m[1], len(numbers) + 1)}", query.sql)  # noqa: B023
+            sql = re.sub(r"%\((\w+)\)s", lambda m: f"${numbers.setdefault(m[1], len(numbers) + 1)}", text)  # noqa: B023
             try:
-                connection.execute(f"PREPARE {name}_ AS {sql.replace('%%', '%')}".encode())
+                connection.execute(f"PREPARE statement AS {sql.replace('%%', '%')}".encode())
+                connection.execute("DEALLOCATE statement")
             except psycopg.Error as error:
                 refused[name] = str(error)
     assert refused == {}
@@ -186,3 +193,12 @@ def test_rows_reach_a_query_with_more_than_one_of_them(store: Store) -> None:
     many = [(f"inb_{n}", "default", "", None, None, "result", f"title {n}", "x") for n in range(700)]
     store.write(lambda tx: tx.write_inbox(many, now=Instant(1)))
     assert len(store.read(lambda tx: tx.unread(1000))) == 700
+
+
+@pytest.mark.parametrize("count", [1, 2, 700])
+def test_what_all_rows_say_is_kept_of_each_be_it_a_text_a_number_or_nothing(store: Store, count: int) -> None:
+    runs = [f"run_{n}" for n in range(count)]
+    said = ("running", RunState.FAILED, Reason.OVERLAP, 'a "quoted" \\ worker, NULL', 2**62, 3, None)
+    store.write(lambda tx: tx.write_transitions([(run, 7, *said) for run in runs], now=Instant(1)))
+    kept = store.read(lambda tx: [tx.read_transitions(run) for run in (runs[0], runs[-1])])
+    assert kept == [[(7, *said[:3], 1, *said[3:])]] * 2

@@ -49,10 +49,16 @@ class Query:
     """As the driver takes it; on SQLite with `@rows`, for one row."""
     columns: tuple[str, ...] = ()
     """Of `@rows`; empty where the query takes none."""
+    types: tuple[str, ...] = ()
+    """Of these columns, as PostgreSQL names them."""
     parameters: tuple[str, ...] = ()
     """On SQLite with `@rows`: the shared parameters, bound after those of all rows."""
     body: str = ""
-    """On SQLite with `@rows`: what `for_rows` makes statements of."""
+    """With `@rows`: what `for_rows` and `for_arrays` make statements of."""
+
+    @property
+    def inserts(self) -> bool:
+        return self.body.startswith("INSERT")
 
     def for_rows(self, n: int, same: Sequence[int] = ()) -> str:
         """The SQLite statement for `n` rows, its parameters numbered: the columns of each row, then the shared
@@ -69,6 +75,15 @@ class Query:
         )
         sql = _PARAMETER.sub(lambda m: f"?{at[m[1]]}", self.body)
         return sql.replace(_ROWS_HERE, f"(SELECT {names} FROM (VALUES {values}))")
+
+    def for_arrays(self, same: Sequence[int] = ()) -> str:
+        """The PostgreSQL statement for rows whose columns are arrays, but those in `same`, which are one value each;
+        where all are, there is one row."""
+        typed = [(f"%(rows_{c})s::{t}", c) for c, t in zip(self.columns, self.types, strict=True)]
+        names = ", ".join(f"{p} AS {c}" if i in same else f"u.{c}" for i, (p, c) in enumerate(typed))
+        apart = [column for i, column in enumerate(typed) if i not in same]
+        arrays, of = ", ".join(f"{p}[]" for p, _ in apart), ", ".join(c for _, c in apart)
+        return self.body.replace(_ROWS_HERE, f"(SELECT {names}{f' FROM unnest({arrays}) AS u({of})' if apart else ''})")
 
 
 class BadQueryFile(Exception):
@@ -131,21 +146,18 @@ def _compile(name: str, change: str, body: str, dialect: Dialect) -> Query:
     columns: list[tuple[str, str]] = []
     if rows:
         columns = [(c.split()[0], _TYPES[c.split()[1]]) for c in rows["columns"].split(",")]
-        names = [c for c, _ in columns]
-        if dialect == "sqlite":
-            table = f"{_ROWS_HERE} AS {rows['alias']}"
-        else:
-            arrays = ", ".join(f"%(rows_{c})s::{t}[]" for c, t in columns)
-            table = f"unnest({arrays}) AS {rows['alias']}({', '.join(names)})"
-        body = body[: rows.start()] + table + body[rows.end() :]
+        body = f"{body[: rows.start()]}{_ROWS_HERE} AS {rows['alias']}{body[rows.end() :]}"
+    names, types = tuple(c for c, _ in columns), tuple(t for _, t in columns)
     if dialect == "sqlite":
         body = _LOCK.sub("", body)
         if not rows:
             return Query(name, change, body)
         parameters = tuple(dict.fromkeys(_PARAMETER.findall(body)))
-        query = Query(name, change, "", tuple(c for c, _ in columns), parameters, body)
+        query = Query(name, change, "", names, types, parameters, body)
         return replace(query, sql=query.for_rows(1))
     body = _LOCK.sub(lambda m: f"FOR UPDATE OF {m['tables']}" + (" SKIP LOCKED" if m["free"] else ""), body)
-    body = re.sub(r"%(?!\(rows_)", "%%", body)
-    body = _PARAMETER.sub(r"%(\1)s", body)
-    return Query(name, change, body, tuple(c for c, _ in columns))
+    body = _PARAMETER.sub(r"%(\1)s", body.replace("%", "%%"))
+    if not rows:
+        return Query(name, change, body)
+    query = Query(name, change, "", names, types, body=body)
+    return replace(query, sql=query.for_arrays())

@@ -11,11 +11,18 @@ from typing import Any
 BETWEEN = '","'
 
 
+def says_the_same(values: Sequence[Any]) -> bool:
+    """Whether a column says the same of all rows: then it need not be an array."""
+    return bool(values[0] == values[-1] and values.count(values[0]) == len(values))
+
+
+def single(value: Any) -> str | None:
+    """A text or number by itself; its type is for the statement to say."""
+    return None if value is None else str(value)
+
+
 def array(values: Sequence[Any]) -> str:
     """The text of an array of texts or of numbers; None is NULL."""
-    first = values[0]
-    if values.count(first) == len(values):  # a column that says the same of all rows
-        return f"{{{','.join([_item(first)] * len(values))}}}"
     try:
         joined = BETWEEN.join(values)
     except TypeError:  # numbers, or a None among them

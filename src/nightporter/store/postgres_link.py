@@ -37,6 +37,9 @@ OURS = {
 LOOKS_FOR_US = "SELECT set_config('client_connection_check_interval', '10s', false)"
 """That a client is gone is noticed while a statement waits, too; not every platform's server can."""
 
+STATEMENTS = 500
+"""Prepared ones that a session keeps; those with `@rows` have a few forms each."""
+
 
 def parameters(url: str) -> dict[str, Any]:
     """How to connect, by libpq's names."""
@@ -77,6 +80,7 @@ class Link:
 
     def look_after(self, line: psycopg.Connection[Row]) -> None:
         assert isinstance(line, Line)
+        line.prepared_max = STATEMENTS
         with self._alone:
             self._lines.add(line)
         with contextlib.suppress(psycopg.DataError, psycopg.NotSupportedError, psycopg.ProgrammingError):
