@@ -60,7 +60,8 @@ class Definitions:
     def fetch(self, tx: Tx, keys: set[Version]) -> None:
         """Read those of a batch that are not at hand, in one query. What is unreadable is left to `get`."""
         read = self._read_by(tx).definitions
-        for automation_id, version, name, text in tx.definitions(keys - self._kept.keys() - read.keys()):
+        missing = [key for key in keys if key not in self._kept and key not in read]
+        for automation_id, version, name, text in tx.definitions(missing):
             with contextlib.suppress(ValueError, KeyError, TypeError):
                 read[automation_id, version] = name, Definition.from_json(text)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import get_args
 
 from nightporter.clock import Instant
@@ -48,6 +49,7 @@ def schedule_text(schedule: Schedule) -> str:
     return json.dumps([schedule.kind, schedule.expression, schedule.timezone, schedule.anchor], separators=(",", ":"))
 
 
+@lru_cache(maxsize=4096)
 def schedule_from(text: str) -> Schedule:
     """The inverse. Raises ValueError when it is not one."""
     try:

@@ -153,8 +153,6 @@ class Definition:
 
     @staticmethod
     def _of(raw: Any) -> Definition:
-        limits = dict(raw["limits"])
-        limits["timeout"] = _seconds(limits["timeout"])
         retry = raw["retry"]
         return Definition(
             **{key: raw[key] for key in ("name", "timezone", "description", "owner", "workspace", "priority",
@@ -164,16 +162,12 @@ class Definition:
                 TriggerSpec(
                     name=t["name"], kind=t["kind"], enabled=t["enabled"],
                     overlap=Overlap(t["overlap"]) if t["overlap"] else None,
-                    schedule=Schedule(**t["schedule"]) if t["schedule"] else None,
+                    schedule=_schedule(**t["schedule"]) if t["schedule"] else None,
                 )
                 for t in raw["triggers"]
             ),
-            limits=Limits(**limits),
-            retry=Retry(
-                attempts=retry["attempts"],
-                delays=tuple(timedelta(seconds=s) for s in retry["delays"]),
-                on=frozenset(retry["on"]),
-            ),
+            limits=_limits(**raw["limits"]),
+            retry=_retry(retry["attempts"], tuple(retry["delays"]), frozenset(retry["on"])),
             cooldown=timedelta(seconds=raw["cooldown"]),
             expires=None if raw["expires"] is None else Instant(raw["expires"]),
             deliver=tuple(
@@ -183,8 +177,22 @@ class Definition:
         )
 
 
-def _seconds(value: float | None) -> timedelta | None:
-    return None if value is None else timedelta(seconds=value)
+# What many definitions say alike is made once.
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _schedule(kind: ScheduleKind, expression: str, timezone: str, anchor: Instant | None) -> Schedule:
+    return Schedule(kind, expression, timezone, anchor)
+
+
+@lru_cache(maxsize=256, typed=True)
+def _limits(*, timeout: float | None, **others: Any) -> Limits:
+    return Limits(timeout=None if timeout is None else timedelta(seconds=timeout), **others)
+
+
+@lru_cache(maxsize=256, typed=True)
+def _retry(attempts: int, delays: tuple[float, ...], on: frozenset[str]) -> Retry:
+    return Retry(attempts, tuple(timedelta(seconds=s) for s in delays), on)
 
 
 def _plain(value: Any) -> Any:
