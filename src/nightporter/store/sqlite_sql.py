@@ -13,8 +13,11 @@ import apsw.ext
 from nightporter.store.named import Query, queries
 from nightporter.store.sql_port import Row
 
-CHUNKS = (50, 8, 1)
-"""Rows in one statement; each size is a statement of its own, prepared once."""
+CHUNKS = (64, 32, 16, 8, 4, 2, 1)
+"""Rows in one statement; each size is a statement of its own, prepared once. A statement by itself costs as much as
+some rows, so that few are to do for any number of them. The driver keeps none that is longer than 16 KB."""
+ALIKE = 32
+"""Rows of which it is worth looking what they have in common."""
 PACKED = frozenset({
     "run_candidates", "run_fences", "trigger_due", "trigger_due_next", "trigger_armed_still", "trigger_facts",
     "firing_recall", "automation_load", "firing_payload", "definitions_of", "delivery_candidates", "delivery_result",
@@ -51,14 +54,14 @@ class SqliteSql:
         query = self._queries[name]
         shared = [parameters[p] for p in query.parameters]
         same: tuple[int, ...] = ()
-        if len(rows) >= CHUNKS[0]:
+        if len(rows) >= ALIKE:
             same, rows, once = _apart(rows)
             shared += once
         found: list[Row] = []
         at = 0
         for size in CHUNKS:
             while len(rows) - at >= size:
-                sql = _for_rows(query, size, same)
+                sql = _for_rows(name, size, same)
                 values = [value for row in rows[at : at + size] for value in row] + shared
                 if name in PACKED:
                     found += _unpack(self._connection.execute(_packed(self._connection, sql), values))
@@ -81,8 +84,8 @@ def _apart(rows: Sequence[Row]) -> tuple[tuple[int, ...], Sequence[Row], list[An
 
 
 @lru_cache(maxsize=1024)
-def _for_rows(query: Query, size: int, same: tuple[int, ...]) -> str:
-    return query.for_rows(size, same)
+def _for_rows(name: str, size: int, same: tuple[int, ...]) -> str:
+    return queries("sqlite")[name].for_rows(size, same)
 
 
 _packed_sql: dict[str, str] = {}
