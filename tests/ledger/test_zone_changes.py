@@ -17,7 +17,7 @@ from nightporter.rules.zones import TZDATA
 from nightporter.sources import clock as clock_module
 from nightporter.sources import rezoning
 from nightporter.store import Store
-from nightporter.words import Overlap
+from nightporter.words import Overlap, TriggerSpec
 from words import a_clock_trigger
 
 ZONE = "America/Vancouver"
@@ -202,6 +202,52 @@ def test_a_change_near_the_new_release_leaves_the_account_right(
         night.enable(automation)
     until(night, at(7, 19))
     assert night.sql("SELECT count(*) FROM quarantine") == [(0,)]
+
+
+STEPS = {
+    "before it": ("change", "release", "move"),
+    "before the desk has moved its slots": ("release", "change", "move"),
+    "after that": ("release", "move", "change"),
+}
+"""When an automation is changed; ten minutes lie between one step and the next."""
+PAUSES = ("pause for a moment", "pause until night", "edit while it is paused")
+DAILY, ONCE = a_clock_trigger("0 9 * * *", timezone=ZONE), a_clock_trigger("2026-10-06T09:00", kind="at", timezone=ZONE)
+
+
+@pytest.mark.parametrize(("spec", "old", "new", "what", "when"), [
+    *[(DAILY, "seven", "eight", what, when) for what in (*PAUSES, "edit", "nothing") for when in STEPS],
+    *[(DAILY, "eight", "seven", what, when) for what in (*PAUSES, "nothing") for when in STEPS],
+    *[(DAILY, "eight", "seven", "edit", when) for when in STEPS if when != "before it"],
+    *[(ONCE, "eight", "seven", what, "before it") for what in (*PAUSES[:2], "nothing")],
+])
+def test_each_occurrence_around_a_new_release_is_told_once_whatever_becomes_of_its_automation(
+    night: Night, release: Release, old: str, new: str, spec: TriggerSpec, what: str, when: str
+) -> None:
+    release(old)
+    automation = night.define("brief", spec)
+    for minute, step in zip((20, 30, 40), STEPS[when], strict=True):
+        until(night, at(6, 16, minute))
+        if step == "release":
+            release(new)
+        elif step == "move":
+            night.source.rezone()
+        elif what == "edit":
+            brief(night, "0 9,21 * * *")
+        elif what in PAUSES:
+            night.pause(automation)
+    until(night, at(6, 16, 50))
+    if what == "pause for a moment":
+        night.enable(automation)
+    elif what == "edit while it is paused":
+        brief(night, "0 9,21 * * *")
+    until(night, at(6, 23))
+    if what in PAUSES[1:]:
+        night.enable(automation)
+    until(night, at(7, 19))
+    told = {day: sum(slots or 1 for slot, slots in night.sql(
+        "SELECT coalesce(scheduled_for, slot_from), slots FROM firing") if at(day, 15) < slot < at(day, 18)
+    ) for day in (6, 7)}
+    assert told == {6: 1, 7: 0 if spec is ONCE else 1}
 
 
 def _change(night: Night, automation: str, what: str) -> None:

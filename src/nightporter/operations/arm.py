@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nightporter import logs
 from nightporter.clock import Instant
-from nightporter.rules.schedule import next_due
+from nightporter.rules.schedule import next_due, same_occurrence
 from nightporter.rules.zones import TZDATA
 from nightporter.store import Tx
 from nightporter.store.tx_automations import TriggerRow
@@ -17,12 +17,13 @@ HAS_PASSED = "its only moment has passed"
 
 
 def open_schedule(
-    tx: Tx, trigger_id: str, version: int, schedule: Schedule, *, enabled: bool, now: Instant
+    tx: Tx, trigger_id: str, version: int, schedule: Schedule, *, enabled: bool, since: Instant
 ) -> None:
-    """Put a schedule in force from now on; the trigger is not armed yet. A disabled one owes no slots."""
+    """Put a schedule in force: slots after `since` are owed under it. The trigger is not armed yet; a disabled one owes
+    no slots."""
     tx.arm([(trigger_id, None, "", version, schedule_text(schedule))])
     if enabled:
-        tx.open_version(trigger_id, version, schedule, tzdata=TZDATA, at=now)
+        tx.open_version(trigger_id, version, schedule, tzdata=TZDATA, at=since)
 
 
 def arm(tx: Tx, automation_id: str, *, since: Instant, now: Instant) -> int:
@@ -36,13 +37,33 @@ def arm(tx: Tx, automation_id: str, *, since: Instant, now: Instant) -> int:
         if not owes(trigger) or trigger.next_fire_at is not None:
             continue
         schedule = readable(tx, trigger, now=now)
-        slot = None if schedule is None else next_due(schedule, since)
+        slot = None if schedule is None else first_owed(trigger, schedule, since)
         if slot is not None:
             rows.append((trigger.id, slot, TZDATA, trigger.version, trigger.schedule))
     tx.arm(rows)
     if not rows and _is_over(tx, automation_id):
         tx.complete({automation_id}, reason=HAS_PASSED, now=now)
     return len(rows)
+
+
+def first_owed(trigger: TriggerRow, schedule: Schedule, since: Instant) -> Instant | None:
+    """The first slot, of a trigger that is not armed, that is owed after `since`. One that fell asleep goes on with the
+    occurrence that was to come then, wherever another release of the zone data has put that meanwhile."""
+    if trigger.wall is not None:
+        return same_occurrence(schedule, since, trigger.wall)
+    return next_due(schedule, Instant(max(since, trigger.owed_since or since)))
+
+
+def edited_since(trigger: TriggerRow, was: Schedule, is_: Schedule, now: Instant) -> Instant:
+    """After which instant slots are owed under the schedule that a trigger is given: from now on, but for those that
+    come a second time because the zone data has changed, and were answered the first time under the old schedule."""
+    armed = trigger.next_fire_at or first_owed(trigger, was, now)
+    since = Instant(max(now, trigger.owed_since or now))
+    while armed is not None and (slot := next_due(is_, since)) is not None and slot < armed:
+        if next_due(was, Instant(slot - 1)) != slot:
+            break
+        since = slot
+    return since
 
 
 def _is_over(tx: Tx, automation_id: str) -> bool:

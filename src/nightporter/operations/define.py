@@ -15,7 +15,7 @@ from typing import Literal
 from nightporter.clock import Instant, micros
 from nightporter.dispatch import release_behind
 from nightporter.errors import BadDefinition, Conflict
-from nightporter.operations.arm import arm, open_schedule, readable
+from nightporter.operations.arm import arm, edited_since, open_schedule, owes, readable
 from nightporter.operations.sleep import as_it_was, caught_up, end_pause, fall_asleep, log_change, paused_before
 from nightporter.states import AutomationState
 from nightporter.store import Tx
@@ -222,7 +222,8 @@ def _change_triggers(tx: Tx, automation_id: str, definition: Definition, now: In
             tx.close_version(stored.id, at=now)
             tx.disarm([stored.id])
             if is_ is not None:
-                open_schedule(tx, stored.id, stored.version + 1, is_, enabled=spec.enabled, now=now)
+                since = edited_since(stored, was, is_, now) if was is not None and owes(stored) else now
+                open_schedule(tx, stored.id, stored.version + 1, is_, enabled=spec.enabled, since=since)
 
 
 def _retire(tx: Tx, trigger: TriggerRow, now: Instant) -> None:
@@ -242,7 +243,7 @@ def _insert_trigger(tx: Tx, automation_id: str, definition: Definition, spec: Tr
         version=1, next_fire_at=None, tzdata="", now=now,
     )
     if schedule is not None:
-        open_schedule(tx, trigger_id, 1, schedule, enabled=spec.enabled, now=now)
+        open_schedule(tx, trigger_id, 1, schedule, enabled=spec.enabled, since=now)
 
 
 def specs(definition: Definition) -> list[TriggerSpec]:

@@ -50,7 +50,7 @@ def _take_up(tx: Tx, trigger_id: str, clock: Callable[[], Instant]) -> bool:
     since = _owed_since(tx, trigger)
     if since is None:  # its schedule is another now: from now on
         tx.close_version(trigger_id, at=now)
-        open_schedule(tx, trigger_id, trigger.version + 1, schedule, enabled=trigger.enabled, now=now)
+        open_schedule(tx, trigger_id, trigger.version + 1, schedule, enabled=trigger.enabled, since=now)
         if automation.state == AutomationState.ACTIVE:
             arm(tx, automation_id, since=now, now=now)
     elif automation.state == AutomationState.ACTIVE:  # what came meanwhile is the clock's to answer

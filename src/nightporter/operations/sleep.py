@@ -12,8 +12,8 @@ from typing import NamedTuple
 from nightporter.admission import admit
 from nightporter.clock import Instant
 from nightporter.errors import NotFound
-from nightporter.operations.arm import arm, owes, readable
-from nightporter.rules.schedule import count_between, next_due
+from nightporter.operations.arm import arm, first_owed, owes, readable
+from nightporter.rules.schedule import count_between
 from nightporter.sources.clock import LATE_AT_ONCE, settle
 from nightporter.states import AutomationState
 from nightporter.store import Tx
@@ -83,19 +83,22 @@ def end_pause(tx: Tx, automation_id: str, *, until: Instant, now: Instant) -> Sl
     if pause is None:
         return None
     paused_from, why = pause[0], Sleep(pause[1])
-    lines = []
+    lines, told = [], []
     for trigger in tx.triggers(automation_id):
         schedule = readable(tx, trigger, now=now) if owes(trigger) else None
         if schedule is None:
             continue
         since = Instant(max(paused_from, trigger.created_at))
-        first = next_due(schedule, since)
+        first = first_owed(trigger, schedule, since)
         if first is None or first > until:
             continue
-        count, exact = count_between(schedule, since, until, cap=LATE_AT_ONCE)
+        count, exact = count_between(schedule, Instant(first - 1), until, cap=LATE_AT_ONCE)
+        told.append((trigger.id, None, trigger.tzdata, trigger.version, trigger.schedule))
         lines.append(Settled(
             TriggerId(trigger.id), f"paused:{paused_from}", Verdict.COLLAPSED, _REASONS[why], first, until, count, exact
         ))
+    if told:
+        tx.arm(told)  # for nothing: the occurrence that was to come has its answer
     admit(tx, lines, now=now)
     return why
 

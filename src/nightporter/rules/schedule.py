@@ -89,7 +89,8 @@ def count_between(schedule: Schedule, after: Instant, until: Instant, *, cap: in
 def wall_of(schedule: Schedule, slot: Instant) -> int | None:
     """What the clock of the zone shows at a slot, in seconds; None where the schedule does not go by it."""
     slots = _slots(schedule.kind, schedule.expression, schedule.timezone, schedule.anchor)
-    if not isinstance(slots, CronSlots) or slots.cron.wild or schedule.timezone == "UTC":
+    elapsed = isinstance(slots, EverySlots) or (isinstance(slots, CronSlots) and slots.cron.wild)
+    if elapsed or schedule.timezone == "UTC" or (isinstance(slots, AtSlot) and _has_offset(schedule.expression)):
         return None
     return slot // SECOND + stretch_at(schedule.timezone, slot // SECOND).offset
 
@@ -174,6 +175,11 @@ def _at(expression: str, timezone: str) -> Instant:
     if shift is not None:
         return Instant(wall - micros(shift))
     return Instant(first_pass(timezone, wall // SECOND) * SECOND + wall % SECOND)
+
+
+def _has_offset(expression: str) -> bool:
+    match = _LOCAL_TIME.fullmatch(expression)
+    return match is not None and match.groups()[-1] is not None
 
 
 def _shift(offset: str | None) -> timedelta | None:

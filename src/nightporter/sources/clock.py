@@ -23,7 +23,7 @@ from nightporter.clock import SECOND, Clock, Instant, Kick, rfc3339
 from nightporter.errors import LostLead, StoreError
 from nightporter.rules.schedule import count_between, next_due, slots_between
 from nightporter.rules.zones import TZDATA
-from nightporter.sources.rezoning import rezone
+from nightporter.sources.rezoning import rezone, rezone_one
 from nightporter.sources.together import Together
 from nightporter.store import Store, Tx
 from nightporter.store.portion import Portion
@@ -130,6 +130,7 @@ def answer(tx: Tx, plans: Sequence[Plan], *, now: Instant) -> list[tuple[Firing 
 def settle(tx: Tx, automation_id: str, *, now: Instant) -> None:
     """Answer every slot of an automation's triggers up to now, under the schedules in force. Edits, pauses and
     removals call it first."""
+    rezone_one(tx, automation_id, now=now)
     plans = []
     for trigger in tx.triggers(automation_id):
         if trigger.next_fire_at is None or trigger.next_fire_at > now or trigger.schedule is None:

@@ -6,6 +6,7 @@ o'clock of the new rules from ten o'clock of the old.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -55,6 +56,22 @@ def move(tx: Tx, moves: Sequence[Move], *, now: Instant) -> list[Move]:
     return others
 
 
+def rezone_one(tx: Tx, automation_id: str, *, now: Instant) -> bool:
+    """The same for the triggers of one automation that is about to change: which of their occurrences are answered
+    cannot be told afterwards. Whether there were any."""
+    moves = []
+    for trigger in tx.triggers(automation_id):
+        if trigger.next_fire_at is None or trigger.tzdata == TZDATA or trigger.schedule is None:
+            continue
+        armed = Armed(trigger.id, automation_id, trigger.schedule, trigger.version, trigger.next_fire_at,
+                      trigger.policy, trigger.tzdata)
+        with contextlib.suppress(Exception):  # it is put aside when its slot comes
+            moves.append(moved(Stale(armed, trigger.wall, trigger.owed_since, trigger.last_fired_at)))
+    if moves:
+        _told(move(tx, moves, now=now))
+    return bool(moves)
+
+
 def _stale(tx: Tx, after: str) -> list[Stale]:
     return tx.stale_zones(TZDATA, CHUNK, after=after)
 
@@ -71,8 +88,12 @@ def rezone(store: Store, together: Together, *, now: Instant) -> int:
         moves = together.planned([(each.armed, partial(moved, each)) for each in stale], now)
         for others in together.written(moves, lambda tx, some: move(tx, some, now=now), now):
             changed += len(others)
-            for each in others:
-                log.warning("clock.slot_moved", trigger=each.armed.trigger_id, zone_data=TZDATA,
-                            was=rfc3339(each.armed.next_fire_at), becomes=rfc3339(each.slot))
+            _told(others)
     store.write(lambda tx: tx.put_setting("tzdata", TZDATA))
     return changed
+
+
+def _told(others: Sequence[Move]) -> None:
+    for each in others:
+        log.warning("clock.slot_moved", trigger=each.armed.trigger_id, zone_data=TZDATA,
+                    was=rfc3339(each.armed.next_fire_at), becomes=rfc3339(each.slot))

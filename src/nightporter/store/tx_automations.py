@@ -58,6 +58,11 @@ class TriggerRow:
     error: str
     last_fired_at: Instant | None
     """Its latest line: when it arrived, not the slot it answers."""
+    wall: int | None
+    """Seconds: what the clock of its zone shows at the slot it is armed for, or was when it fell asleep; None where its
+    schedule does not go by it, and once that slot has its answer."""
+    owed_since: Instant | None
+    """Slots after it are owed under its schedule."""
 
 
 class AutomationTx(TxBase):

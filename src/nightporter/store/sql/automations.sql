@@ -121,7 +121,8 @@ WHERE id = :id;
 
 -- name: triggers_of
 SELECT id, name, kind, enabled, policy, schedule, version, next_fire_at, tzdata, created_at, removed_at, error,
-       last_fired_at
+       last_fired_at, wall,
+       (SELECT max(v.valid_from) FROM trigger_version v WHERE v.trigger_id = trigger.id AND v.valid_to IS NULL)
 FROM trigger WHERE automation_id = :automation_id ORDER BY id;
 
 -- name: definition_change_count

@@ -61,7 +61,9 @@ INSERT INTO trigger_version (trigger_id, version, schedule, timezone, tzdata, va
 VALUES (:trigger_id, :version, :schedule, :timezone, :tzdata, :valid_from);
 
 -- name: trigger_version_close
-UPDATE trigger_version SET valid_to = :valid_to WHERE trigger_id = :trigger_id AND valid_to IS NULL;
+-- One that is yet to begin, see `operations.arm.edited_since`, never does.
+UPDATE trigger_version SET valid_to = CASE WHEN valid_from > :valid_to THEN valid_from ELSE :valid_to END
+WHERE trigger_id = :trigger_id AND valid_to IS NULL;
 
 -- name: pause_open
 INSERT INTO pause (automation_id, paused_from, reason) VALUES (:automation_id, :paused_from, :reason)
