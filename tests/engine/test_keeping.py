@@ -75,6 +75,20 @@ async def test_a_desk_deletes_for_as_long_as_there_is_more(engines: Engines, mon
     await until(lambda: left == 0)
 
 
+async def test_only_the_desk_that_leads_deletes(engines: Engines, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = (engines(settings={"sweep": timedelta(milliseconds=20)}) for _ in range(2))
+    pruned: list[object] = []
+    swept: list[object] = []
+    monkeypatch.setattr(nightporter.engine.sweeper, "prune", lambda store, **rest: pruned.append(store))
+    monkeypatch.setattr(nightporter.engine.sweeper, "tidy", lambda store, state: swept.append(store))
+    await first.start()
+    await second.start()
+    await until(lambda: swept.count(second.store) > 3)
+    assert second.store not in pruned
+    await first.stop()
+    await until(lambda: second.store in pruned)
+
+
 async def test_a_desk_that_was_declared_dead_joins_anew_and_goes_on(engines: Engines) -> None:
     engine = engines()
     await engine.start()

@@ -335,8 +335,9 @@ class Engine:
             self._sweeper.sweep(self.worker, self.flight, self.courier)
 
     async def _prune(self) -> None:
-        """Beside the sweep: there may be much to delete, and who died is not to wait for it."""
-        while await aside(self._sweeper.prune):
+        """Beside the sweep: there may be much to delete, and who died is not to wait for it. One desk is enough for it:
+        what two look for at once they find twice."""
+        while self.leading and await aside(self._sweeper.prune):
             pass
 
     def _recover(self) -> Recovered:
