@@ -11,7 +11,9 @@ from full_night import FAILS, HOOK, INBOX
 from nightporter import operations, sweep
 from nightporter.clock import DAY, ManualClock
 from nightporter.store import Store
+from nightporter.store.portion import Portion
 from nightporter.sweep import retention
+from nightporter.sweep.retention import Portions
 from nightporter.words import Receipt, Retry
 
 WEEK, MONTH = timedelta(days=7), timedelta(days=30)
@@ -22,8 +24,10 @@ def night(store: Store, clock: ManualClock) -> Night:
     return Night(store, clock)
 
 
-def prune(night: Night, *, keep_runs: timedelta = WEEK, keep_ledger: timedelta = MONTH) -> bool:
-    return sweep.prune(night.store, keep_runs=keep_runs, keep_ledger=keep_ledger, now=night.now)
+def prune(
+    night: Night, *, keep_runs: timedelta = WEEK, keep_ledger: timedelta = MONTH, learnt: Portions | None = None
+) -> bool:
+    return sweep.prune(night.store, keep_runs=keep_runs, keep_ledger=keep_ledger, now=night.now, learnt=learnt)
 
 
 def after(night: Night, **span: float) -> None:
@@ -124,16 +128,17 @@ def test_a_run_whose_delivery_is_sent_again_between_the_look_and_the_deletion_st
 
 
 def test_a_transaction_takes_as_many_rows_as_are_deleted_in_a_few_milliseconds(night: Night) -> None:
-    pace = sweep.Pace(night.clock)
+    learnt = sweep.portions(night.clock)
 
     def slow(milliseconds: float) -> int:
-        pace.write(night.store, "runs", lambda _: night.clock.advance(timedelta(milliseconds=milliseconds)))
-        return pace.room("runs")
+        with learnt["runs"].taking(learnt["runs"].size):
+            night.clock.advance(timedelta(milliseconds=milliseconds))
+        return learnt["runs"].size
 
-    assert [slow(1) for _ in range(4)] == [150, 225, 337, 505]
-    assert slow(40) == 126
-    assert [slow(1000) for _ in range(3)] == [5, 5, 5]
-    assert pace.longest == 1_000_000
+    assert slow(1) == pytest.approx(64 * (1 + 12) / 2, abs=1)
+    assert slow(1) == 1000
+    assert [slow(1000) for _ in range(10)][-1] == 5
+    assert learnt["logs"].size > 5, "what takes long of one kind may be quick of another"
 
 
 def test_lines_are_never_kept_for_less_than_the_runs_they_are_of(night: Night) -> None:
@@ -160,8 +165,9 @@ def test_what_went_is_not_looked_for_though_runs_are_kept_for_longer_now(night: 
 
 
 def test_a_sweep_deletes_a_little_and_says_that_there_is_more(night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("FIRST", "LEAST", "MOST"):
-        monkeypatch.setattr(sweep.Pace, name, 2)
+    few = sweep.portions(night.clock)
+    for of in ("runs", "payloads", "firings", "logs", "messages"):
+        few[of] = Portion(2)
     monkeypatch.setattr(retention, "CHUNKS", 2)
     brief = night.define("brief", deliver=[INBOX])
     for _ in range(10):
@@ -169,13 +175,13 @@ def test_a_sweep_deletes_a_little_and_says_that_there_is_more(night: Night, monk
     night.pass_time(days=8)
     left = []
     for _ in range(3):
-        more = prune(night)
+        more = prune(night, learnt=few)
         left.append((more, count(night, "run")))
         assert night.found() == {}
     assert left == [(True, 6), (True, 2), (False, 0)]
     night.pass_time(microseconds=30 * DAY)
     turns = 1
-    while prune(night):
+    while prune(night, learnt=few):
         turns += 1
         assert night.found() == {}
     assert turns > 2

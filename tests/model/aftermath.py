@@ -16,7 +16,7 @@ from nightporter.delivery.recover import take_back as take_back_deliveries
 from nightporter.dispatch.recover import take_back
 from nightporter.sources.clock import ClockSource
 from nightporter.store.tx_sweep import SweepTx
-from nightporter.sweep import Leases, Pace, bury, prune
+from nightporter.sweep import Leases, bury, portions, prune
 from nightporter.words import Receipt
 
 
@@ -151,7 +151,7 @@ class Aftermath(Sending):
         now = self.now
         self.try_("prune", lambda: prune(
             self.store, keep_runs=timedelta(days=7), keep_ledger=timedelta(days=30), now=Instant(now),  # type: ignore[arg-type]
-            pace=Pace(self.clock)))  # which stands still: how much is deleted shall not hang on how busy the machine is
+            learnt=portions(self.clock)))  # which stands still: how much is deleted hangs on no machine
         runs, lines = self.store.read(lambda tx: (
             {r for (r,) in tx.sql._connection.execute("SELECT id FROM run")},  # type: ignore[attr-defined]
             {r for (r,) in tx.sql._connection.execute("SELECT id FROM firing")}))  # type: ignore[attr-defined]

@@ -90,7 +90,7 @@ def soak(order: Order) -> list[str]:
 def _days(store_url: str, days: int) -> tuple[dict[str, Any], list[str]]:
     clock = ManualClock(Instant(SystemClock().now() // DAY * DAY - days * DAY))
     wrong: list[str] = []
-    locks, pace = Locks(), sweep.Pace()
+    locks, learnt = Locks(), sweep.portions(SystemClock())
     sizes: list[float] = []
     logs: list[float] = []
     deleted, spent = 0, 0.0
@@ -107,7 +107,7 @@ def _days(store_url: str, days: int) -> tuple[dict[str, Any], list[str]]:
                 read_the_inbox(night)
                 before, at = _rows(night), time.perf_counter()
                 with locks.watched(store):
-                    while sweep.prune(store, keep_runs=WEEK, keep_ledger=MONTH, now=night.now, pace=pace):
+                    while sweep.prune(store, keep_runs=WEEK, keep_ledger=MONTH, now=night.now, learnt=learnt):
                         store.tend()
                 spent += time.perf_counter() - at
                 deleted += before - _rows(night)

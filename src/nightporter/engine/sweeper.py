@@ -15,7 +15,7 @@ from nightporter.ledger.status import Stopped, stop_of
 from nightporter.operations import take_up_again, upkeep
 from nightporter.store import Store, Tx
 from nightporter.store.sql_port import Row
-from nightporter.sweep import Leases, Pace, Recovered, name_what_nobody_runs, prune, take_from_dead, tidy
+from nightporter.sweep import Leases, Recovered, name_what_nobody_runs, portions, prune, take_from_dead, tidy
 from nightporter.words import derived_id
 
 log = logs.get(__name__)
@@ -41,7 +41,7 @@ class Sweeper:
         self._runners = runners
         self._destinations = destinations
         self._leases = leases
-        self._pace = Pace(clock)
+        self._learnt = portions(clock)
         self._seen = Seen()
 
     def somebody_died(self, me: str, workers: Sequence[Row]) -> bool:
@@ -80,7 +80,7 @@ class Sweeper:
     def prune(self) -> bool:
         """Delete some of what has passed its time. True when there is more."""
         return prune(self._store, keep_runs=self._config.keep_runs, keep_ledger=self._config.keep_ledger,
-                     now=self._clock.now(), pace=self._pace)
+                     now=self._clock.now(), learnt=self._learnt)
 
     def sweep(self, me: str, flight: Flight, courier: Courier) -> None:
         """Mend everything once. What goes wrong in one part is logged, and the others have their turn. Raises

@@ -27,7 +27,7 @@ from nightporter.outside.groups import end_group
 from nightporter.states import ENDED
 from nightporter.store import Store
 from nightporter.store.locks import is_free
-from nightporter.sweep.retention import Pace, prune
+from nightporter.sweep.retention import portions, prune
 
 log = logs.get(__name__)
 
@@ -168,5 +168,6 @@ def name_what_nobody_runs(store: Store, runners: Runners) -> None:
 
 
 __all__ = [
-    "Leases", "Pace", "Recovered", "bury", "end_children", "name_what_nobody_runs", "prune", "take_from_dead", "tidy",
+    "Leases", "Recovered", "bury", "end_children", "name_what_nobody_runs", "portions", "prune",
+    "take_from_dead", "tidy",
 ]

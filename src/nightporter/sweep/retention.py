@@ -6,71 +6,39 @@ as are deleted within a few milliseconds. Counts by month are kept apart, and no
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from functools import partial
-from typing import TypeVar
 
 from nightporter.clock import SECOND, Clock, Instant, SystemClock, micros
 from nightporter.store import Store, Tx
-
-T = TypeVar("T")
+from nightporter.store.portion import Portion
 
 CHUNKS = 20
 """Transactions of one kind in one go."""
 LEDGER_AT_LEAST = timedelta(days=30)
 
 
-class Pace:
-    """How many rows a transaction deletes, by what they are: as many as take `ENOUGH`, however slow the disk is."""
+Portions = defaultdict[str, Portion]
+"""How many rows a transaction deletes, by what they are."""
 
-    FIRST, LEAST, MOST = 100, 5, 1000
-    ENOUGH = SECOND // 100
-    """Nobody waits longer than 50 ms for a lock; most wait much less."""
 
-    def __init__(self, clock: Clock | None = None) -> None:
-        self._monotonic = (clock or SystemClock()).monotonic
-        self._rooms: dict[str, int] = {}
-        self.longest = 0
-        """Microseconds of the longest transaction so far, without its commit."""
-
-    def room(self, of: str) -> int:
-        """How many rows of a kind the next transaction may take."""
-        return self._rooms.get(of, self.FIRST)
-
-    def write(self, store: Store, of: str, work: Callable[[Tx], T]) -> T:
-        """Run a write function, and learn from how long it took."""
-        spent = 0
-
-        def timed(tx: Tx) -> T:
-            nonlocal spent
-            began = self._monotonic()
-            done = work(tx)
-            spent = self._monotonic() - began
-            return done
-
-        done = store.write(timed)
-        self.longest = max(self.longest, spent)
-        room = self.room(of)
-        if spent > self.ENOUGH:
-            room = room * self.ENOUGH // spent
-        elif spent < self.ENOUGH // 2:
-            room += room // 2
-        self._rooms[of] = max(self.LEAST, min(self.MOST, room))
-        return done
+def portions(clock: Clock) -> Portions:
+    """Measured by the wall: a lock is held for as long as the disk takes, and few rows may take long."""
+    return defaultdict(lambda: Portion(1000, least=5, spent=lambda: clock.monotonic() / SECOND))
 
 
 def prune(
-    store: Store, *, keep_runs: timedelta, keep_ledger: timedelta, now: Instant, pace: Pace | None = None
+    store: Store, *, keep_runs: timedelta, keep_ledger: timedelta, now: Instant, learnt: Portions | None = None
 ) -> bool:
     """Delete what has passed its time, and not much at once, because a sweep has other things to do. True when there
-    is more to delete. `pace`: what was learnt before.
+    is more to delete. `learnt`: from those before.
 
     Ended runs, and messages that were read, go after `keep_runs`; lines, logs, dead letters and what nobody read after
     `keep_ledger`: no sooner than the runs they are of, and 30 days at the least. A dead letter that nobody has seen
     stays, and so does what is not yet delivered, and whatever waits for a person.
     """
-    pace = pace or Pace()
+    sizes = portions(SystemClock()) if learnt is None else learnt
     before = Instant(now - micros(keep_runs))
     old = Instant(now - micros(max(keep_ledger, keep_runs, LEDGER_AT_LEAST)))
     run_bound, old_run, old_firing = (_bound("run", before), _bound("run", old), _bound("fir", old))
@@ -84,15 +52,15 @@ def prune(
         tx.prune_firings(ids)
 
     left = [
-        _some(store, pace, "runs", runs, lambda tx, after, room: tx.prunable_runs(
+        _some(store, sizes["runs"], runs, lambda tx, after, room: tx.prunable_runs(
             after=after, bound=run_bound, before=before, dead_before=old, room=room)),
-        _some(store, pace, "payloads", Tx.prune_payloads, lambda tx, after, room: tx.prunable_payloads(
+        _some(store, sizes["payloads"], Tx.prune_payloads, lambda tx, after, room: tx.prunable_payloads(
             after=after, bound=old_firing, room=room)),
-        _some(store, pace, "firings", firings, lambda tx, after, room: tx.prunable_firings(
+        _some(store, sizes["firings"], firings, lambda tx, after, room: tx.prunable_firings(
             after=after, bound=old_firing, room=room)),
-        _some(store, pace, "logs", Tx.prune_transitions, lambda tx, after, room: tx.prunable_logs(
+        _some(store, sizes["logs"], Tx.prune_transitions, lambda tx, after, room: tx.prunable_logs(
             after=after, bound=old_run, before=old, room=room)),
-        _some_messages(store, pace, before, old),
+        _some_messages(store, sizes["messages"], before, old),
     ]
     store.write(lambda tx: tx.prune_workers(before=before))
     return any(left)
@@ -103,36 +71,45 @@ def _bound(kind: str, before: Instant) -> str:
 
 
 def _some(
-    store: Store, pace: Pace, of: str, delete: Callable[[Tx, Sequence[str]], None],
+    store: Store, portion: Portion, delete: Callable[[Tx, Sequence[str]], None],
     look: Callable[[Tx, str, int], list[str]],
 ) -> bool:
     """Delete some of a kind; each look goes on behind the one before, and what stays is not looked at twice. True when
     there may be more."""
     after, more = "", True
     for _ in range(CHUNKS):
-        after, more = _a_portion(store, pace, of, delete, look, after)
+        after, more = _a_portion(store, portion, delete, look, after)
         if not more:
             break
     return more
 
 
 def _a_portion(
-    store: Store, pace: Pace, of: str, delete: Callable[[Tx, Sequence[str]], None],
+    store: Store, portion: Portion, delete: Callable[[Tx, Sequence[str]], None],
     look: Callable[[Tx, str, int], list[str]], after: str,
 ) -> tuple[str, bool]:
     """Delete what fits into one transaction: `(the last of it, whether there may be more)`."""
-    room = pace.room(of)
+    room = portion.size
     ids = store.read(lambda tx: look(tx, after, room))
+
+    def write(tx: Tx) -> None:
+        with portion.taking(len(ids)):
+            delete(tx, ids)
+
     if ids:
-        pace.write(store, of, lambda tx: delete(tx, ids))
+        store.write(write)
         after = ids[-1]
     return after, len(ids) >= room
 
 
-def _some_messages(store: Store, pace: Pace, before: Instant, old: Instant) -> bool:
+def _some_messages(store: Store, portion: Portion, before: Instant, old: Instant) -> bool:
     for _ in range(CHUNKS):
-        room = pace.room("messages")
-        gone = pace.write(store, "messages", partial(Tx.prune_inbox, read_before=before, before=old, room=room))
-        if gone < room:
+        room = portion.size
+
+        def write(tx: Tx, room: int = room) -> int:
+            with portion.taking(room):
+                return tx.prune_inbox(read_before=before, before=old, room=room)
+
+        if store.write(write) < room:
             return False
     return True
