@@ -31,7 +31,7 @@ from nightporter.rules.gates import (
 )
 from nightporter.rules.zones import month_at
 from nightporter.store import Tx
-from nightporter.store.tx_admission import Arrival
+from nightporter.store.tx_admission import Arrival, NewRun
 from nightporter.words import (
     Answer,
     Definition,
@@ -91,7 +91,7 @@ class _Batch:
     """Lines of each trigger in this batch."""
     admitted: int = 0
     """Runs of this batch so far."""
-    runs: list[Arrival] = field(default_factory=list)
+    arrivals: list[Arrival] = field(default_factory=list)
     lines: list[tuple[object, ...]] = field(default_factory=list)
     payloads: list[tuple[object, ...]] = field(default_factory=list)
     counts: dict[str, _Count] = field(default_factory=dict)
@@ -200,13 +200,15 @@ class _Batch:
         # All of a batch are of one instant: who was told first stands a microsecond before who was told next.
         rank = self.now + priority * 10 * SECOND + self.admitted
         self.admitted += 1
-        self.runs.append(Arrival(
+        run = NewRun(
             run_id, trigger.workspace, trigger.automation_id, trigger.trigger_id, firing_id, trigger.kind,
             trigger.definition_version, policy.runner, blocked, rank, priority,
             policy.attempts, firing.scheduled_for, firing.root, firing.depth, firing.replay_of,
-            int(bool(firing.text or firing.payload is not None)), trigger.concurrent, policy.cooldown, trigger.state,
-            firing.text, firing.payload,
-        ))
+            int(bool(firing.text or firing.payload is not None)),
+        )
+        self.arrivals.append(
+            Arrival(run, trigger.concurrent, policy.cooldown, trigger.state, firing.text, firing.payload)
+        )
 
     def _line(
         self, firing: Firing | Settled, trigger: TriggerFacts, firing_id: FiringId, verdict: Verdict,
@@ -238,16 +240,16 @@ class _Batch:
 
         Runs are offered to the worker of this process first: one that it takes begins without having been queued.
         """
-        begun = self.tx.offer("queued", self.runs, now=self.now) if offer else ()
-        self.tx.queue_runs([run for run in self.runs if run.run_id not in begun], now=self.now)
+        begun = self.tx.offer("queued", self.arrivals, now=self.now) if offer else ()
+        self.tx.queue_runs([a.run for a in self.arrivals if a.run.run_id not in begun], now=self.now)
         self.tx.write_firings(self.lines, self.payloads, now=self.now)
         self.tx.count_triggers(
             [(trigger, c.firings, c.runs, c.last_verdict, c.last_reason) for trigger, c in self.counts.items()],
             now=self.now,
         )
-        if self.runs:
+        if self.arrivals:
             self.tx.kick("queued")
-        self.runs, self.lines, self.payloads, self.counts = [], [], [], {}
+        self.arrivals, self.lines, self.payloads, self.counts = [], [], [], {}
 
 
 def _keeps_key(trigger: TriggerFacts, reason: Reason | None) -> bool:

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Coroutine, Sequence
 from enum import IntEnum
 from functools import partial
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 from nightporter import logs
 from nightporter.errors import StoreError, StoreRefused
@@ -154,18 +154,22 @@ class Air(ABC, Generic[C, E, R]):
             ours = self._unwritten | self._unwritable
         if tx is self._claiming_in:
             ours.update(one.key for one in self._claimed_in_it)
-        ours.update(one.key for one in tx.taken.get(self.topic, ()))
+        ours.update(one.key for one in self._taken_in(tx))
         return self._give_back(tx, ours)
 
     def _room(self, tx: Tx) -> int:
         """How much more may be claimed in this transaction."""
         if tx is not self._claiming_in:  # a look and a rider may share a commit, and only the commit takes the slots
             self._claiming_in, self._claimed_in_it = tx, []
-        in_it = len(self._claimed_in_it) + len(tx.taken.get(self.topic, ()))
+        in_it = len(self._claimed_in_it) + len(self._taken_in(tx))
         return self._slots - len(self._flying) - in_it if self._claiming else 0
 
+    def _taken_in(self, tx: Tx) -> list[C]:
+        """By our own taker."""
+        return cast("list[C]", tx.taken.get(self.topic, []))
+
     def _ride(self, tx: Tx) -> list[C]:
-        return [*tx.taken.get(self.topic, ()), *self._claim_what_is_due(tx)]
+        return [*self._taken_in(tx), *self._claim_what_is_due(tx)]
 
     def _claim_what_is_due(self, tx: Tx) -> list[C]:
         room = self._room(tx)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import pytest
 from turns import held
@@ -14,6 +14,7 @@ from nightporter.clock import Instant
 from nightporter.errors import StoreEntangled, StoreError, StoreLocked, StoreRefused, StoreUnwritable
 from nightporter.store import Store, Tx
 from nightporter.store.sql_port import Sql
+from nightporter.store.tx_admission import Arrival, NewRun
 from nightporter.store.upshot import Upshot, Written
 from nightporter.store.writer import Writer
 
@@ -256,6 +257,10 @@ def test_a_rider_of_a_commit_that_failed_is_not_told(writer: Writer, faults: Fau
     assert told == []
 
 
+class Took(NamedTuple):
+    key: tuple[str, int]
+
+
 class Taker:
     """Rides for `queued` and takes all it is offered."""
 
@@ -264,21 +269,23 @@ class Taker:
         self.falls = 0
         writer.ride("queued", self._ride, self.told.append, taker=self._take)
 
-    def _take(self, tx: Tx, rows: Sequence[str], now: Instant) -> Sequence[str]:
-        tx.taken.setdefault("queued", []).extend(rows)
-        return rows
+    def _take(self, tx: Tx, arrivals: Sequence[Arrival], now: Instant) -> Sequence[str]:
+        runs = [a.run.run_id for a in arrivals]
+        tx.taken.setdefault("queued", []).extend(Took((run, 1)) for run in runs)
+        return runs
 
     def _ride(self, tx: Tx) -> list[str]:
         if self.falls:
             self.falls -= 1
             raise ValueError("it cannot ride")
-        return list(tx.taken.get("queued", ()))
+        return [took.key[0] for took in tx.taken.get("queued", ())]
 
 
-def offers(row: str, tx: Tx) -> list[str]:
-    """What is left of the row."""
+def offers(run: str, tx: Tx) -> list[str]:
+    """What is left of the run."""
     tx.kick("queued")
-    return [row] if row not in tx.offer("queued", [row], now=Instant(0)) else []
+    new = NewRun(run, "", "", "", "", "", 1, "", None, 0, 0, 1, None, None, 0, None, 0)
+    return [run] if run not in tx.offer("queued", [Arrival(new, None, 0, "", "", None)], now=Instant(0)) else []
 
 
 def test_what_a_rider_takes_it_is_told_of_after_the_commit(writer: Writer) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from nightporter.store import Tx
-from nightporter.store.tx_admission import Arrival
+from nightporter.store.tx_admission import NewRun
 from nightporter.store.tx_dispatch import Able, Candidate, bars
 from nightporter.words import Definition, QuickRunner, Runner
 
@@ -18,7 +18,6 @@ STRANGERS = 1000
 Where more wait, the kind of their runner is passed over whole."""
 
 Runners = Mapping[str, Runner | QuickRunner]
-W = TypeVar("W", Candidate, Arrival)
 Version = tuple[str, int]
 """An automation and the version of its definition."""
 Named = tuple[str, Definition]
@@ -100,12 +99,13 @@ class Definitions:
         if len(self._strangers) >= STRANGERS:
             self._strangers = {}
 
-    def sort_out(self, tx: Tx, candidates: Sequence[W], runners: Runners) -> list[W]:
-        """Those that these runners serve; the others are known from now on. See `words.Runner`."""
+    def not_served(self, tx: Tx, runs: Iterable[Candidate | NewRun], runners: Runners) -> Collection[Version]:
+        """What is not served by these runners, of the definitions of these runs: known from now on. See
+        `words.Runner`."""
         choosy = {kind for kind, runner in runners.items() if hasattr(runner, "serves")}
-        asked = {(c.automation_id, c.version): c.runner for c in candidates if c.runner in choosy}
+        asked = {(run.automation_id, run.version): run.runner for run in runs if run.runner in choosy}
         if not asked:
-            return list(candidates)
+            return ()
         self.fetch(tx, set(asked))
         strangers: dict[Version, Strange] = {}
         for key, kind in asked.items():
@@ -114,7 +114,7 @@ class Definitions:
                 if not _serves(runners[kind], name, definition.target.config):
                     strangers[key] = kind, name, definition.target.config
         self._read_by(tx).strangers.update(strangers)
-        return [c for c in candidates if (c.automation_id, c.version) not in strangers]
+        return strangers
 
 
 def _serves(runner: Runner | QuickRunner, name: str, config: Mapping[str, Any]) -> bool:

@@ -10,7 +10,7 @@ from nightporter.air import Key
 from nightporter.clock import Instant
 from nightporter.dispatch.at_hand import Definitions, Runners
 from nightporter.store import Tx
-from nightporter.store.tx_admission import Arrival
+from nightporter.store.tx_admission import Arrival, NewRun
 from nightporter.store.tx_dispatch import Candidate
 from nightporter.words import AutomationId, Definition, QuickRunner, RunId, Runner, TriggerId, Work
 
@@ -61,7 +61,8 @@ def claim(
             found = ours = tx.candidate(only)
         else:
             found = tx.candidates(room - len(chosen), definitions.able(runners, tx))
-            ours = definitions.sort_out(tx, found, runners)
+            strange = definitions.not_served(tx, found, runners)
+            ours = [c for c in found if (c.automation_id, c.version) not in strange]
         some, blocked, starts = _choose(tx, ours)
         for at, together in _by_instant(some, now).items():
             tx.claim([c.run_id for c in together], worker=worker, now=at)
@@ -112,25 +113,28 @@ def take(
     may, timed = tx.claim_facts(worker, now)
     if not may or timed or tx.waits(definitions.able(runners, tx)):
         return []
-    awake = [a for a in arrivals if a.blocked is None and a.runner in runners and not a.cooldown
+    awake = [a for a in arrivals if a.run.blocked is None and a.run.runner in runners and not a.cooldown
              and a.automation_state not in ASLEEP]
-    taken = _under_their_ceilings(tx, definitions.sort_out(tx, awake, runners))
+    strange = definitions.not_served(tx, [a.run for a in awake], runners)
+    ours = [a for a in awake if (a.run.automation_id, a.run.version) not in strange]
+    taken = _under_their_ceilings(tx, ours)
     if not taken or len(taken) > room:
         return []
-    tx.begin_runs(taken, worker=worker, now=now)
-    definitions.fetch(tx, {(a.automation_id, a.version) for a in taken})
-    claimed = [_claimed(tx, a, (a.text, a.payload), definitions, now, token=1, attempt=1, seq=2) for a in taken]
+    tx.begin_runs([a.run for a in taken], worker=worker, now=now)
+    definitions.fetch(tx, {(a.run.automation_id, a.run.version) for a in taken})
+    claimed = [_claimed(tx, a.run, (a.text, a.payload), definitions, now, token=1, attempt=1, seq=2) for a in taken]
     _mark_starts(tx, claimed, runners, now)
     return claimed
 
 
 def _under_their_ceilings(tx: Tx, arrivals: list[Arrival]) -> list[Arrival]:
     # Admission holds the locks of their automations, so nobody else begins one meanwhile.
-    running = tx.running_of({a.automation_id for a in arrivals if a.concurrent is not None})
+    running = tx.running_of({a.run.automation_id for a in arrivals if a.concurrent is not None})
     found = []
     for a in arrivals:
-        if a.concurrent is None or running.get(a.automation_id, 0) < a.concurrent:
-            running[a.automation_id] = running.get(a.automation_id, 0) + 1
+        automation = a.run.automation_id
+        if a.concurrent is None or running.get(automation, 0) < a.concurrent:
+            running[automation] = running.get(automation, 0) + 1
             found.append(a)
     return found
 
@@ -180,7 +184,7 @@ ASLEEP = frozenset({"proposed", "paused", "auto_paused", "config_error"})
 
 
 def _claimed(
-    tx: Tx, c: Candidate | Arrival, carried: tuple[str, str | None] | None, definitions: Definitions, now: Instant, *,
+    tx: Tx, c: Candidate | NewRun, carried: tuple[str, str | None] | None, definitions: Definitions, now: Instant, *,
     token: int, attempt: int, seq: int,
 ) -> Claimed:
     """`carried`: text and JSON of the firing."""

@@ -9,6 +9,8 @@ A query file is a sequence of
 The arrow, where there is one, says which change of state the query makes; a test compares it with
 `states`. `postgres.sql` and `sqlite.sql` may override a name of the shared files, saying why.
 
+What several queries of a file have in common may stand in a `-- part: NAME`, and `@part(NAME)` in each of them.
+
 Three macros carry the difference between the dialects:
 
 - `@rows(id text, at int) AS r`   the rows handed to `Sql.each`, as a table: `unnest` on PostgreSQL, `VALUES` of
@@ -30,7 +32,8 @@ from typing import Literal
 
 Dialect = Literal["sqlite", "postgres"]
 
-_HEADER = re.compile(r"^-- name: (?P<name>[a-z_]+)(?:\s+(?P<change>.+->.+))?$")
+_HEADER = re.compile(r"^-- (?P<what>name|part): (?P<name>[a-z_]+)(?:\s+(?P<change>.+->.+))?$")
+_PART = re.compile(r"@part\((?P<name>[a-z_]+)\)")
 _ROWS = re.compile(r"@rows\((?P<columns>[^)]*)\)\s+AS (?P<alias>\w+)")
 _LOCK = re.compile(r"@lock(?P<free>_free)?\((?P<tables>[^)]*)\)")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
@@ -123,7 +126,8 @@ def for_postgres(schema: str) -> str:
 
 def _split(text: str, where: str) -> list[tuple[str, str, str]]:
     found: list[tuple[str, str, str]] = []
-    name = change = ""
+    parts: dict[str, str] = {}
+    what = name = change = ""
     body: list[str] = []
     for line in [*text.splitlines(), "-- name: end"]:
         header = _HEADER.match(line.strip())
@@ -132,8 +136,11 @@ def _split(text: str, where: str) -> list[tuple[str, str, str]]:
             if name:
                 if not statement:
                     raise BadQueryFile(f"{where}: {name} is empty")
-                found.append((name, change, statement))
-            name, change, body = header["name"], (header["change"] or "").strip(), []
+                if what == "part":
+                    parts[name] = statement
+                else:
+                    found.append((name, change, _PART.sub(lambda m: parts[m["name"]], statement)))
+            what, name, change, body = header["what"], header["name"], (header["change"] or "").strip(), []
         elif line.lstrip().startswith("--"):
             continue
         else:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Protocol
 
 from nightporter.clock import Instant
 from nightporter.store.sql_port import Sql
-from nightporter.store.tx_admission import AdmissionTx
+from nightporter.store.tx_admission import AdmissionTx, Arrival
 from nightporter.store.tx_audit import AuditTx
 from nightporter.store.tx_automations import AutomationTx
 from nightporter.store.tx_clock import ClockTx
@@ -17,8 +17,17 @@ from nightporter.store.tx_ledger import LedgerTx
 from nightporter.store.tx_strange import StrangeTx
 from nightporter.store.tx_sweep import SweepTx
 
-Taker = Callable[["Tx", Sequence[Any], Instant], Collection[str]]
-"""Takes rows before they are left for whoever looks; the ids of those it took, and wrote."""
+
+class Taken(Protocol):
+    """What a taker has claimed."""
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """A run, and the token it is claimed under."""
+
+
+Taker = Callable[["Tx", Sequence[Arrival], Instant], Collection[str]]
+"""Takes runs before they are queued: writes them, adds them to `Tx.taken`, and gives their ids."""
 
 
 class Tx(AutomationTx, ClockTx, AdmissionTx, DispatchTx, DeliveryTx, SweepTx, LedgerTx, StrangeTx, AuditTx):
@@ -30,7 +39,7 @@ class Tx(AutomationTx, ClockTx, AdmissionTx, DispatchTx, DeliveryTx, SweepTx, Le
         self.kicks: set[str] = set()
         self.takers: Mapping[str, Taker] = {}
         """By topic. What they take, their ride in the same commit answers for."""
-        self.taken: dict[str, list[Any]] = {}
+        self.taken: dict[str, list[Taken]] = {}
         self.undone = 0
         """How often something that was written in it was undone: what was read before may not be there."""
 
@@ -38,9 +47,9 @@ class Tx(AutomationTx, ClockTx, AdmissionTx, DispatchTx, DeliveryTx, SweepTx, Le
         """Ring those who wait for `topic` once this is committed: due, queued, delivery, cancel."""
         self.kicks.add(topic)
 
-    def offer(self, topic: str, rows: Sequence[Any], *, now: Instant) -> Collection[str]:
-        """Offer rows to who would otherwise find them; the ids of those that need not be left."""
-        return self.takers[topic](self, rows, now) if topic in self.takers and rows else ()
+    def offer(self, topic: str, arrivals: Sequence[Arrival], *, now: Instant) -> Collection[str]:
+        """Offer runs to who would otherwise find them; the ids of those that need not be queued."""
+        return self.takers[topic](self, arrivals, now) if topic in self.takers and arrivals else ()
 
     def mark(self) -> tuple[frozenset[str], dict[str, int]]:
         """Where the transaction stands, for `forget_since`."""

@@ -14,8 +14,8 @@ from nightporter.words import Overlap, Policy
 _NO_POLICY = Policy(Overlap.SKIP, None, None, 0, None, 50, 1, "")
 
 
-class Arrival(NamedTuple):
-    """A run that is about to be queued: the columns of `run_queue`, and what a claim has to know beside them."""
+class NewRun(NamedTuple):
+    """A run that is about to be queued; the columns of `run_queue` and `run_begin`."""
 
     run_id: str
     workspace: str
@@ -35,19 +35,17 @@ class Arrival(NamedTuple):
     replay_of: str | None
     has_payload: int
 
+
+class Arrival(NamedTuple):
+    """A run that is about to be queued, and what a claim has to know beside it."""
+
+    run: NewRun
     concurrent: int | None
     cooldown: int
     automation_state: str
     text: str
     payload: str | None
     """JSON."""
-
-    def row(self) -> Row:
-        """For `run_queue` and `run_begin`."""
-        return self[:_RUN_COLUMNS]
-
-
-_RUN_COLUMNS = Arrival._fields.index("concurrent")
 
 
 class AdmissionTx(TxBase):
@@ -85,10 +83,10 @@ class AdmissionTx(TxBase):
         rows = self.sql.all("run_going", automation_id=automation_id)
         return [(r[0], r[1], r[2], r[3], r[4]) for r in rows]
 
-    def queue_runs(self, arrivals: Sequence[Arrival], *, now: Instant) -> None:
+    def queue_runs(self, runs: Sequence[NewRun], *, now: Instant) -> None:
         """Insert queued runs, each with its first transition."""
-        self.sql.each("run_queue", [a.row() for a in arrivals], now=now)
-        self.sql.each("transition_queue", [(a.run_id,) for a in arrivals], now=now)
+        self.sql.each("run_queue", runs, now=now)
+        self.sql.each("transition_queue", [(run.run_id,) for run in runs], now=now)
 
     def write_transitions(self, rows: Sequence[Row], *, now: Instant) -> None:
         """`(run, seq, from, to, reason, worker, token, attempt, error class)`."""

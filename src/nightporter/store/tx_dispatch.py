@@ -9,7 +9,7 @@ from zlib import crc32
 from nightporter.clock import Instant
 from nightporter.errors import Conflict, LostClaim
 from nightporter.store.sql_port import Row
-from nightporter.store.tx_admission import Arrival
+from nightporter.store.tx_admission import NewRun
 from nightporter.store.tx_base import TxBase
 
 
@@ -157,10 +157,10 @@ class DispatchTx(TxBase):
         row = self.sql.one("run_waits", kinds=able.kinds, beside=able.beside)
         return row is not None and bool(row[0])
 
-    def begin_runs(self, arrivals: Sequence[Arrival], *, worker: str, now: Instant) -> None:
+    def begin_runs(self, runs: Sequence[NewRun], *, worker: str, now: Instant) -> None:
         """Insert running runs under their first claim, each with the two transitions to there."""
-        self.sql.each("run_begin", [a.row() for a in arrivals], worker=worker, now=now)
-        ids = [(a.run_id,) for a in arrivals]
+        self.sql.each("run_begin", runs, worker=worker, now=now)
+        ids = [(run.run_id,) for run in runs]
         self.sql.each("transition_queue", ids, now=now)
         self.sql.each("transition_begin", ids, worker=worker, now=now)
 

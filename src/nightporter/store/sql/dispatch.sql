@@ -47,14 +47,18 @@ SELECT workspace FROM found WHERE workspace IS NOT NULL;
 -- name: run_queued_by_kind
 SELECT runner, count(*), min(queued_at) FROM run WHERE state = 'queued' AND blocked IS NULL GROUP BY runner ORDER BY runner;
 
--- name: run_candidates
--- Everything a claim needs, the rows locked: what is claimed of them cannot be lost to another. What this process
--- cannot execute is passed over. That nobody stopped the desk is asked once more, see `claim_facts`.
+-- part: candidate
+-- Everything a claim needs; `tx_dispatch.Candidate`.
 SELECT run.id, run.automation_id, run.source, a.concurrent, a.cooldown, a.state, run.workspace, run.trigger_id,
        run.firing_id, run.version, run.runner, run.attempt, run.attempts, run.token, run.seq, run.scheduled_for,
        run.has_payload, CASE WHEN run.attempt_at IS NULL THEN run.queued_at ELSE coalesce(
            (SELECT t.at FROM transition t WHERE t.run_id = run.id AND t.seq = run.seq), run.attempt_at) END
 FROM run JOIN automation a ON a.id = run.automation_id
+
+-- name: run_candidates
+-- The rows are locked: what is claimed of them cannot be lost to another. What this process cannot execute is passed
+-- over. That nobody stopped the desk is asked once more, see `claim_facts`.
+@part(candidate)
 WHERE run.workspace = :workspace AND run.state = 'queued' AND run.blocked IS NULL
   AND replace(:kinds, '|' || run.runner || '|', '') <> :kinds
   AND replace(:beside, '|' || run.automation_id || '/' || run.version || '|', '') = :beside
@@ -63,11 +67,7 @@ ORDER BY run.rank LIMIT :room @lock_free(run);
 
 -- name: run_candidate
 -- One named run, for a command that executes it in its own process.
-SELECT run.id, run.automation_id, run.source, a.concurrent, a.cooldown, a.state, run.workspace, run.trigger_id,
-       run.firing_id, run.version, run.runner, run.attempt, run.attempts, run.token, run.seq, run.scheduled_for,
-       run.has_payload, CASE WHEN run.attempt_at IS NULL THEN run.queued_at ELSE coalesce(
-           (SELECT t.at FROM transition t WHERE t.run_id = run.id AND t.seq = run.seq), run.attempt_at) END
-FROM run JOIN automation a ON a.id = run.automation_id
+@part(candidate)
 WHERE run.id = :id AND run.state = 'queued' AND run.blocked IS NULL
   AND NOT EXISTS (SELECT 1 FROM setting WHERE key = 'stopped') @lock_free(run);
 
