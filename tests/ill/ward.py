@@ -90,7 +90,7 @@ def keep_books() -> None:
         told(self, written)
         for tried, result in written:
             if result and tried.sent.receipt.value == "delivered":
-                BOOK.write("delivered", tried.taken.parcel.event_id)
+                BOOK.write("delivered", tried.sending.parcel.event_id)
 
     WorkerDesk.effect_done = effect_done  # type: ignore[method-assign]
     Flight._tell = run_ended  # type: ignore[method-assign]

@@ -464,7 +464,7 @@ def test_a_delivery_whose_worker_died_may_have_arrived(store: Store) -> None:
 
     run = ran(store, Ended.ok("hello"), deliver=[FILE])
     now = after(NOW, seconds=4)
-    store.write(lambda tx: delivery.take(tx, worker="wrk_gone", room=5, lanes={}, now=now))
+    store.write(lambda tx: delivery.claim(tx, worker="wrk_gone", room=5, lanes={}, now=now))
     assert "It is being delivered to out (file)." in said(store, run, now).text
     store.write(lambda tx: delivery.recover(tx, "wrk_gone", {}, now=now))
     assert "Whether it reached out (file) is not known: its worker died while sending" in said(store, run, now).text

@@ -12,7 +12,7 @@ from model.standing import Automation
 from model.trouble import Admitted, Done, Trouble, Watched, overheard
 from model.wishes import RUNNERS
 from nightporter.clock import Instant, Kick, ManualClock
-from nightporter.delivery import Taken
+from nightporter.delivery import Sending
 from nightporter.dispatch import Claimed, Definitions, Runners
 from nightporter.errors import Conflict, LostClaim, StoreError
 from nightporter.sources.clock import ClockSource
@@ -31,7 +31,7 @@ class Worker:
     runners: Runners
     known: Definitions = field(default_factory=Definitions)
     flying: list[Claimed] = field(default_factory=list)
-    sending: list[Taken] = field(default_factory=list)
+    sending: list[Sending] = field(default_factory=list)
     ended: bool = False
     """As the store has it."""
     alive: bool = True

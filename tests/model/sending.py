@@ -11,7 +11,8 @@ from model.desk import Worker
 from model.labour import DAY, Labour
 from model.trouble import Trouble
 from model.wishes import DESTINATIONS
-from nightporter.delivery import LANE_SLOTS, Taken, Tried, record, take
+from nightporter.delivery import LANE_SLOTS, Tried, claim, record
+from nightporter.delivery import Sending as BeingSent
 from nightporter.words import Receipt, Sent
 
 
@@ -22,10 +23,10 @@ class Sending(Labour):
         now = self.now
         lanes = Counter(t.lane for t in worker.sending)
         error = self.try_("take", lambda: self.store.write(
-            lambda tx: take(tx, worker=worker.id, room=room, lanes=lanes, now=now)), trouble)
+            lambda tx: claim(tx, worker=worker.id, room=room, lanes=lanes, now=now)), trouble)
         if not self.done:
             return
-        taken: list[Taken] = self.done[0].result
+        taken: list[BeingSent] = self.done[0].result
         assert not taken or not (self.account.stopped or worker.ended)
         for one in taken:
             delivery = self._delivery(one)
@@ -44,7 +45,7 @@ class Sending(Labour):
         if error is None:
             worker.sending += taken
 
-    def _delivery(self, taken: Taken) -> Delivery:
+    def _delivery(self, taken: BeingSent) -> Delivery:
         run = self.account.run(taken.parcel.run_id)
         config: Any = taken.parcel.config
         name = "pager" if taken.kind == "pager" else "hook" if "one" in config["url"] else "quiet"
@@ -52,7 +53,8 @@ class Sending(Labour):
         return run.deliveries[name]
 
     def record(
-        self, worker: Worker, ones: Sequence[Taken], receipt: Receipt, doubtful: bool, trouble: Trouble | None = None
+        self, worker: Worker, ones: Sequence[BeingSent], receipt: Receipt, doubtful: bool,
+        trouble: Trouble | None = None,
     ) -> None:
         now = self.now
         sent = Sent(receipt, evidence="202" if receipt is Receipt.DELIVERED else "", error="no" * (receipt > "e"))

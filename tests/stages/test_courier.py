@@ -16,7 +16,7 @@ from turns import held
 import nightporter.air
 import nightporter.delivery.courier
 from nightporter.clock import ManualClock
-from nightporter.delivery import LANE_SLOTS, Courier, record, take
+from nightporter.delivery import LANE_SLOTS, Courier, claim, record
 from nightporter.errors import StoreRefused, StoreUnwritable
 from nightporter.store import Store
 from nightporter.words import Destination, Ended, Limits, Parcel, Receipt, Sent
@@ -389,7 +389,7 @@ async def test_a_claim_whose_answer_was_lost_is_taken_back_and_sent(
     store: Store, clock: ManualClock, carry: Carry
 ) -> None:
     results(store, clock, 1)
-    store.write(lambda tx: take(tx, worker="wrk_1", room=1, lanes={}, now=clock.now()))
+    store.write(lambda tx: claim(tx, worker="wrk_1", room=1, lanes={}, now=clock.now()))
     assert [state for state, *_ in deliveries(store)] == ["sending"]
     door = Door()
     out = ToldDestination(door)

@@ -11,7 +11,7 @@ import pytest
 from night import DESTINATIONS, Night
 
 from nightporter.clock import MINUTE, SECOND, ManualClock
-from nightporter.delivery import LANE_SLOTS, Taken, Tried, record, recover
+from nightporter.delivery import LANE_SLOTS, Sending, Tried, record, recover
 from nightporter.rules.retry import DELIVERY_TRIES, delivery_delay
 from nightporter.store import Store
 from nightporter.store.tx_sweep import STOPPED
@@ -58,7 +58,7 @@ def tries(night: Night) -> list[tuple[Any, ...]]:
     return rows(night.store, "SELECT n, result, status, error FROM delivery_try ORDER BY n")
 
 
-def taken(night: Night) -> Taken:
+def taken(night: Night) -> Sending:
     [one] = night.take()
     return one
 

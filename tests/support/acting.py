@@ -65,7 +65,7 @@ def die(store: Store, worker: str, now: Instant) -> dict[str, int]:
 
 def send(store: Store, sent: Sent, now: Instant, *, worker: str = "wrk_courier") -> None:
     """What is to be delivered is handed over once, and the try ends so."""
-    taken = store.write(lambda tx: delivery.take(tx, worker=worker, room=10, lanes={}, now=now))
+    taken = store.write(lambda tx: delivery.claim(tx, worker=worker, room=10, lanes={}, now=now))
     assert taken
     store.write(lambda tx: delivery.record(tx, [Tried(t, sent) for t in taken], {}, now=now))
 

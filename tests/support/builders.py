@@ -12,7 +12,7 @@ from acting import RUNNERS, a_worker, after, die
 
 from nightporter import delivery, operations, sweep
 from nightporter.clock import HOUR, Instant, Kick, ManualClock
-from nightporter.delivery import Taken, Tried
+from nightporter.delivery import Sending, Tried
 from nightporter.dispatch import Attempt, Claimed, Definitions, claim, end
 from nightporter.ledger.audit import Report, audit
 from nightporter.sources.clock import ClockSource
@@ -181,9 +181,9 @@ class Night:
 
     # -- deliveries -------------------------------------------------------------------------------------------------
 
-    def take(self, room: int = 10) -> list[Taken]:
+    def take(self, room: int = 10) -> list[Sending]:
         """Deliveries are taken to be sent."""
-        return self.store.write(lambda tx: delivery.take(tx, worker=self.worker, room=room, lanes={}, now=self.now))
+        return self.store.write(lambda tx: delivery.claim(tx, worker=self.worker, room=room, lanes={}, now=self.now))
 
     def send(self, *receipts: Receipt) -> None:
         """What is due is sent, once for each of these, a minute between them."""

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from nightporter import delivery
 from nightporter.clock import ManualClock
-from nightporter.delivery import Destinations, Taken, Tried, record, take
+from nightporter.delivery import Destinations, Sending, Tried, record
 from nightporter.dispatch import Attempt, Claimed, Definitions, Runners, claim, end, recover
 from nightporter.dispatch.end import Result
 from nightporter.store import Store
@@ -81,12 +82,12 @@ class Night:
             lambda tx: recover(tx, worker or self.worker, RUNNERS, self.known, now=self.clock.now())
         )
 
-    def take(self, room: int = 100, lanes: dict[str, int] | None = None) -> list[Taken]:
+    def take(self, room: int = 100, lanes: dict[str, int] | None = None) -> list[Sending]:
         return self.store.write(
-            lambda tx: take(tx, worker=self.worker, room=room, lanes=lanes or {}, now=self.clock.now())
+            lambda tx: delivery.claim(tx, worker=self.worker, room=room, lanes=lanes or {}, now=self.clock.now())
         )
 
-    def record(self, *tried: tuple[Taken, Sent]) -> list[bool]:
+    def record(self, *tried: tuple[Sending, Sent]) -> list[bool]:
         wanted = [Tried(taken, sent) for taken, sent in tried]
         return self.store.write(lambda tx: record(tx, wanted, DESTINATIONS, now=self.clock.now()))
 

@@ -7,12 +7,12 @@
     Leaves        delivered, unverified, given_up or unknown; a line for each try.
     Picked up by  nobody; a person, for what was given up
 
-Read `take`, `record`, `courier` over `nightporter.air`, then `recover`.
+Read `claim`, `record`, `courier` over `nightporter.air`, then `recover`.
 """
 
+from nightporter.delivery.claim import LANE_SLOTS, Sending, claim
 from nightporter.delivery.courier import Courier
 from nightporter.delivery.record import Destinations, Tried, record
 from nightporter.delivery.recover import recover
-from nightporter.delivery.take import LANE_SLOTS, Taken, take
 
-__all__ = ["LANE_SLOTS", "Courier", "Destinations", "Taken", "Tried", "record", "recover", "take"]
+__all__ = ["LANE_SLOTS", "Courier", "Destinations", "Sending", "Tried", "claim", "record", "recover"]

@@ -11,9 +11,9 @@ from typing import Any
 from nightporter import logs
 from nightporter.air import Air, Form, Key
 from nightporter.clock import Clock
+from nightporter.delivery.claim import Sending, claim
 from nightporter.delivery.record import Destinations, Tried, record, record_alone
 from nightporter.delivery.recover import take_back
-from nightporter.delivery.take import Taken, take
 from nightporter.rules.legible import legible
 from nightporter.store import Store, Tx
 from nightporter.words import DestinationPort, Reason, Receipt, Sent
@@ -27,8 +27,8 @@ _CUT_SHORT = Sent(Receipt.TRANSIENT, error="the desk was shut down while sending
 _NOT_BEGUN = Sent(Receipt.TRANSIENT, error="the desk was shut down before it was sent")
 
 
-class Courier(Air[Taken, Tried, bool]):
-    """Takes, sends and records; few at once to one receiver."""
+class Courier(Air[Sending, Tried, bool]):
+    """Claims, sends and records; few at once to one receiver."""
 
     stage = "delivery"
     topic = "delivery"
@@ -41,42 +41,42 @@ class Courier(Air[Taken, Tried, bool]):
         self._worker = worker
         super().__init__(store, slots=slots)
 
-    def _claim(self, tx: Tx, room: int, claimed_before: Sequence[Taken]) -> list[Taken]:
+    def _claim(self, tx: Tx, room: int, claimed_before: Sequence[Sending]) -> list[Sending]:
         with self._lock:
             flying = list(self._flying.values())
         lanes = Counter(t.lane for t in [*flying, *claimed_before])
-        return take(tx, worker=self._worker, room=room, lanes=lanes, now=self._clock.now())
+        return claim(tx, worker=self._worker, room=room, lanes=lanes, now=self._clock.now())
 
     def _give_back(self, tx: Tx, ours: Collection[Key]) -> int:
         return take_back(tx, self._worker, ours, now=self._clock.now())
 
-    def _begin(self, one: Taken) -> Tried | Coroutine[Any, Any, Tried]:
+    def _begin(self, one: Sending) -> Tried | Coroutine[Any, Any, Tried]:
         destination = self._destinations.get(one.kind)
         if one.error or destination is None:
             error = one.error or f"no destination is called {one.kind!r} here"
             return Tried(one, Sent(Receipt.PERMANENT, error=legible(error), reason=Reason.CONFIGURATION))
         return self._carry(one, destination)
 
-    def _fell(self, one: Taken, error: BaseException | None) -> Tried:
+    def _fell(self, one: Sending, error: BaseException | None) -> Tried:
         return Tried(one, _NOT_BEGUN) if error is None else _raised(one, error)
 
-    async def _carry(self, taken: Taken, destination: DestinationPort) -> Tried:
+    async def _carry(self, sending: Sending, destination: DestinationPort) -> Tried:
         deadline = asyncio.timeout(TRY_SECONDS)
         try:
             async with deadline:
-                sent = await destination.send(taken.parcel)
+                sent = await destination.send(sending.parcel)
         except asyncio.CancelledError:
-            return Tried(taken, _CUT_SHORT, doubtful=True)
+            return Tried(sending, _CUT_SHORT, doubtful=True)
         except Exception as error:
             if isinstance(error, TimeoutError) and deadline.expired():
                 sent = Sent(Receipt.TRANSIENT, error=f"no answer within {TRY_SECONDS:g} s")
-                return Tried(taken, sent, doubtful=True)
-            return _raised(taken, error)
+                return Tried(sending, sent, doubtful=True)
+            return _raised(sending, error)
         try:
-            return Tried(taken, replace(sent, evidence=legible(sent.evidence), error=legible(sent.error)))
+            return Tried(sending, replace(sent, evidence=legible(sent.evidence), error=legible(sent.error)))
         except Exception as error:  # whatever a destination put there: that it cannot be kept is for the writing to say
-            log.warning("delivery.strange_receipt", delivery=taken.parcel.delivery_id, error=repr(error))
-            return Tried(taken, sent)
+            log.warning("delivery.strange_receipt", delivery=sending.parcel.delivery_id, error=repr(error))
+            return Tried(sending, sent)
 
     def _write(self, tx: Tx, ends: list[Tried]) -> list[bool]:
         tx.kick("delivery")  # a lane has room again
@@ -99,19 +99,19 @@ class Courier(Air[Taken, Tried, bool]):
 
     def _tell(self, written: Sequence[tuple[Tried, bool]]) -> None:
         for tried, current in written:
-            taken = tried.taken
+            sending = tried.sending
             if not current:
-                log.warning("delivery.lost_claim", delivery=taken.parcel.delivery_id, token=taken.token)
+                log.warning("delivery.lost_claim", delivery=sending.parcel.delivery_id, token=sending.token)
                 continue
-            log.info("delivery.tried", automation=taken.parcel.automation, run=taken.parcel.run_id, to=taken.lane,
+            log.info("delivery.tried", automation=sending.parcel.automation, run=sending.parcel.run_id, to=sending.lane,
                      result=str(tried.sent.receipt), evidence=tried.sent.evidence, error=tried.sent.error)
 
 
-def _raised(taken: Taken, error: BaseException) -> Tried:
+def _raised(sending: Sending, error: BaseException) -> Tried:
     # A throw nobody expected says nothing about the receiver, and nothing about what it has.
-    log.error("delivery.destination_raised", delivery=taken.parcel.delivery_id, exc_info=error)
+    log.error("delivery.destination_raised", delivery=sending.parcel.delivery_id, exc_info=error)
     sent = Sent(Receipt.TRANSIENT, error=legible(f"{type(error).__name__}: {error}"))
-    return Tried(taken, sent, doubtful=True)
+    return Tried(sending, sent, doubtful=True)
 
 
 def _plain(text: object) -> str:

@@ -9,7 +9,7 @@ from typing import assert_never
 
 from nightporter.air import Form, Key
 from nightporter.clock import Instant, micros
-from nightporter.delivery.take import Taken
+from nightporter.delivery.claim import Sending
 from nightporter.rules.retry import DELIVERY_LONGEST, DELIVERY_TRIES, delivery_delay, draw, jittered, spread
 from nightporter.states import DeliveryState
 from nightporter.store import Tx
@@ -25,7 +25,7 @@ Notice = tuple[str, int, str, str, str, str, str]
 class Tried:
     """A delivery after one try, on its way into the ledger."""
 
-    taken: Taken
+    sending: Sending
     sent: Sent
     form: Form = Form.WHOLE
     doubtful: bool = False
@@ -33,7 +33,7 @@ class Tried:
 
     @property
     def key(self) -> Key:
-        return self.taken.key
+        return self.sending.key
 
 
 def record(tx: Tx, tried: Sequence[Tried], destinations: Destinations, *, now: Instant) -> list[bool]:
@@ -42,8 +42,8 @@ def record(tx: Tx, tried: Sequence[Tried], destinations: Destinations, *, now: I
     later: list[tuple[object, ...]] = []
     gave_up: list[Tried] = []
     for t in tried:
-        parcel, sent = t.taken.parcel, t.sent
-        destination = destinations.get(t.taken.kind)
+        parcel, sent = t.sending.parcel, t.sent
+        destination = destinations.get(t.sending.kind)
         match sent.receipt:
             case Receipt.DELIVERED:
                 ends.append(_end(t, DeliveryState.DELIVERED, None))
@@ -55,12 +55,12 @@ def record(tx: Tx, tried: Sequence[Tried], destinations: Destinations, *, now: I
             case Receipt.TRANSIENT if t.doubtful and (destination is None or not destination.repeatable):
                 ends.append(_end(t, DeliveryState.UNKNOWN, sent.reason or Reason.UNREACHABLE))
                 gave_up.append(t)
-            case Receipt.TRANSIENT if t.taken.tries >= DELIVERY_TRIES:
+            case Receipt.TRANSIENT if t.sending.tries >= DELIVERY_TRIES:
                 ends.append(_end(t, DeliveryState.GIVEN_UP, Reason.GAVE_UP))
                 gave_up.append(t)
             case Receipt.TRANSIENT:
-                chance = draw(parcel.delivery_id, t.taken.tries)
-                delay = jittered(delivery_delay(t.taken.tries), chance)
+                chance = draw(parcel.delivery_id, t.sending.tries)
+                delay = jittered(delivery_delay(t.sending.tries), chance)
                 asked = spread(min(sent.retry_after or timedelta(0), DELIVERY_LONGEST), chance)
                 wait = min(max(delay, asked), DELIVERY_LONGEST)
                 later.append((*t.key, now + max(micros(wait), 1), sent.reason or Reason.UNREACHABLE, sent.error))
@@ -68,12 +68,13 @@ def record(tx: Tx, tried: Sequence[Tried], destinations: Destinations, *, now: I
                 assert_never(sent.receipt)
     current = tx.end_deliveries(ends, now=now) | tx.defer(later)
     tx.write_tries(
-        [(t.taken.parcel.delivery_id, t.taken.parcel.attempt, t.sent.receipt, t.sent.status, t.taken.parcel.event_id,
-          t.taken.body_hash, t.sent.error) for t in tried if t.taken.parcel.delivery_id in current],
+        [(t.sending.parcel.delivery_id, t.sending.parcel.attempt, t.sent.receipt, t.sent.status,
+          t.sending.parcel.event_id, t.sending.body_hash, t.sent.error)
+         for t in tried if t.sending.parcel.delivery_id in current],
         now=now,
     )
-    tell_of(tx, [_notice(t) for t in gave_up if t.taken.parcel.delivery_id in current], now=now)
-    return [t.taken.parcel.delivery_id in current for t in tried]
+    tell_of(tx, [_notice(t) for t in gave_up if t.sending.parcel.delivery_id in current], now=now)
+    return [t.sending.parcel.delivery_id in current for t in tried]
 
 
 def record_alone(tx: Tx, tried: Sequence[Tried], *, now: Instant) -> list[bool]:
@@ -86,9 +87,9 @@ def record_alone(tx: Tx, tried: Sequence[Tried], *, now: Instant) -> list[bool]:
     current = tx.end_deliveries(rows, now=now)
     tell_of(tx, [
         _notice(t) for t in tried
-        if t.sent.receipt in (Receipt.TRANSIENT, Receipt.PERMANENT) and t.taken.parcel.delivery_id in current
+        if t.sent.receipt in (Receipt.TRANSIENT, Receipt.PERMANENT) and t.sending.parcel.delivery_id in current
     ], now=now)
-    return [t.taken.parcel.delivery_id in current for t in tried]
+    return [t.sending.parcel.delivery_id in current for t in tried]
 
 
 def tell_of(tx: Tx, notices: Sequence[Notice | None], *, now: Instant) -> None:
@@ -104,12 +105,12 @@ def tell_of(tx: Tx, notices: Sequence[Notice | None], *, now: Instant) -> None:
 
 
 def _notice(tried: Tried) -> Notice | None:
-    taken, parcel = tried.taken, tried.taken.parcel
-    if taken.best_effort:
+    sending, parcel = tried.sending, tried.sending.parcel
+    if sending.best_effort:
         return None
-    return (*tried.key, parcel.workspace, taken.automation_id, parcel.run_id,
+    return (*tried.key, parcel.workspace, sending.automation_id, parcel.run_id,
             f"{parcel.automation}: a result was not delivered",
-            f"Its destination is {taken.lane}. {tried.sent.error}")
+            f"Its destination is {sending.lane}. {tried.sent.error}")
 
 
 def _end(tried: Tried, state: DeliveryState, reason: Reason | None) -> tuple[object, ...]:

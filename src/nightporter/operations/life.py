@@ -13,9 +13,9 @@ from nightporter.operations.sleep import (
     end_pause,
     fall_asleep,
     is_over,
+    locked,
     log_change,
     paused_before,
-    taken,
     wake,
 )
 from nightporter.operations.work import cancel_runs, dismiss_runs
@@ -31,7 +31,7 @@ def enable(tx: Tx, automation_id: str, *, by: str, now: Instant) -> None:
 
     Raises Conflict when it acts already, is broken, or has passed its expiry.
     """
-    row, now = taken(tx, automation_id, now=now)
+    row, now = locked(tx, automation_id, now=now)
     expires = tx.expiry(automation_id)
     if expires is not None and expires <= now:
         raise Conflict(f"{row.name} has expired", why=f"its expiry is {rfc3339(expires)}",
@@ -130,7 +130,7 @@ def _alone(
 
 
 def _end_due_pause(tx: Tx, automation_id: str, now: Instant) -> bool:
-    row, now = taken(tx, automation_id, now=now)
+    row, now = locked(tx, automation_id, now=now)
     return is_over(row, now) and wake(tx, row, by="desk", now=now)
 
 

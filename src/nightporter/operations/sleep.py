@@ -22,7 +22,7 @@ from nightporter.words import Reason, Settled, Sleep, TriggerId, Verdict, derive
 from nightporter.words.kept import read_back
 
 
-def taken(tx: Tx, automation_id: str, *, now: Instant) -> tuple[AutomationRow, Instant]:
+def locked(tx: Tx, automation_id: str, *, now: Instant) -> tuple[AutomationRow, Instant]:
     """Lock an automation that is to be changed: its row, and the instant that the change is made at. Raises NotFound.
 
     That is now, unless something was written of it later than the caller looked at the clock: a slot that was answered
@@ -38,11 +38,11 @@ def taken(tx: Tx, automation_id: str, *, now: Instant) -> tuple[AutomationRow, I
 def caught_up(tx: Tx, automation_id: str, *, now: Instant) -> tuple[AutomationRow, Instant]:
     """The same, with nothing left that belongs before the change: a pause whose end has come is over, and every slot
     up to then is answered."""
-    row, now = taken(tx, automation_id, now=now)
+    row, now = locked(tx, automation_id, now=now)
     if is_over(row, now):
         wake(tx, row, by="desk", now=now)
     settle(tx, automation_id, now=now)
-    row, _ = taken(tx, automation_id, now=now)
+    row, _ = locked(tx, automation_id, now=now)
     return row, now
 
 

@@ -1,4 +1,4 @@
-"""Taking: a pending delivery becomes one that is being sent, under a worker and a token, with what it carries."""
+"""Claiming: a pending delivery becomes one that is being sent, under a worker and a token, with what it carries."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ LANE_SLOTS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """A delivery under this worker's claim."""
+class Sending:
+    """A delivery that is being sent, under this worker's claim."""
 
     parcel: Parcel
     kind: str
@@ -47,9 +47,7 @@ class Taken:
         return hashlib.sha256(json.dumps(self.parcel.body, sort_keys=True).encode()).hexdigest()
 
 
-def take(
-    tx: Tx, *, worker: str, room: int, lanes: Mapping[str, int], now: Instant
-) -> list[Taken]:
+def claim(tx: Tx, *, worker: str, room: int, lanes: Mapping[str, int], now: Instant) -> list[Sending]:
     """pending -> sending for what is due, `room` at most and four to a lane. A stopped desk delivers nothing."""
     if room <= 0 or not tx.claim_facts(worker, now)[0]:
         return []
@@ -69,7 +67,7 @@ def take(
             break
     rows = tx.send(list(chosen), worker=worker)
     results = tx.results({row.run_id for row in rows})
-    return [_taken(tx, row, results.get(row.run_id)) for row in rows]
+    return [_sending(tx, row, results.get(row.run_id)) for row in rows]
 
 
 def body_of(row: Row, automation: str) -> dict[str, Any]:
@@ -91,7 +89,7 @@ def body_of(row: Row, automation: str) -> dict[str, Any]:
     }
 
 
-def _taken(tx: Tx, row: SentOut, result: Row | None) -> Taken:
+def _sending(tx: Tx, row: SentOut, result: Row | None) -> Sending:
     name, zone, config, body, error, ended_at = "", "UTC", {}, {}, "", Instant(0)
     try:
         if result is None:
@@ -106,7 +104,7 @@ def _taken(tx: Tx, row: SentOut, result: Row | None) -> Taken:
         DeliveryId(row.delivery_id), row.event_id, RunId(row.run_id), name, row.workspace, config, body,
         Instant(ended_at), row.tries, zone,
     )
-    return Taken(parcel, row.kind, row.lane, row.token, row.tries - row.tries_before, bool(row.best_effort),
+    return Sending(parcel, row.kind, row.lane, row.token, row.tries - row.tries_before, bool(row.best_effort),
                  row.automation_id, error)
 
 
