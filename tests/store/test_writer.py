@@ -395,16 +395,19 @@ def test_what_was_answered_is_in_the_store(store: Store) -> None:
     assert settings(store, "a") == ["1"]
 
 
-def test_what_a_bad_function_wrote_is_undone_and_its_neighbours_stand(store: Store) -> None:
+@pytest.mark.parametrize("place", [0, 1, 2], ids=["first", "between", "last"])
+def test_what_a_bad_function_wrote_is_undone_and_its_neighbours_stand(store: Store, place: int) -> None:
     def bad(tx: Tx) -> None:
         tx.put_setting("b", "half")
         raise ValueError
 
+    works = [put("a", "1"), put("c", "3")]
+    works.insert(place, bad)
     with held(store.writer):
-        one, two, three = post(store.writer, put("a", "1")), post(store.writer, bad), post(store.writer, put("c", "3"))
-    one.result(10)
-    three.result(10)
-    assert isinstance(two.exception(10), ValueError)
+        posted = [post(store.writer, work) for work in works]
+    assert isinstance(posted.pop(place).exception(10), ValueError)
+    for one in posted:
+        one.result(10)
     assert settings(store, "a", "b", "c") == ["1", None, "3"]
 
 

@@ -8,7 +8,7 @@ none of the budgets that it passes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from nightporter.clock import HOUR, SECOND, Instant, rfc3339
 from nightporter.words import Overlap, Policy, Reason, Verdict
@@ -58,9 +58,9 @@ class Load:
 
     def with_one_more(self, run: str, *, manual: bool, now: Instant) -> Load:
         """The load after admitting a run."""
-        return replace(
-            self, queued=self.queued + (not manual), going=self.going + 1, standing=self.standing or run,
-            admitted_in_hour=self.admitted_in_hour + (not manual),
+        return Load(
+            queued=self.queued + (not manual), going=self.going + 1,
+            admitted_in_hour=self.admitted_in_hour + (not manual), standing=self.standing or run,
             oldest_in_hour=self.oldest_in_hour if manual or self.oldest_in_hour is not None else now,
         )
 

@@ -50,6 +50,8 @@ class SqliteTransactions:
         self._full = False
         self._changes = 0
         """Of this connection, before the transaction under way."""
+        self._saved = False
+        """Whether what is under way has a savepoint."""
 
     def begin(self) -> Tx:
         if self._files is not None:
@@ -59,21 +61,32 @@ class SqliteTransactions:
             with contextlib.suppress(apsw.Error):  # then the write below says what is wrong
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._full = False
+        self._begin()
+        return Tx(self._sql, "sqlite")
+
+    def _begin(self) -> None:
         self._changes = self._connection.total_changes()
         self._connection.execute("BEGIN IMMEDIATE")
         row = self._sql.one("setting_get", key="schema_version")
         refuse_newer(as_number(row), self._newest)
-        return Tx(self._sql, "sqlite")
 
     def savepoint(self) -> None:
-        self._connection.execute("SAVEPOINT job")
+        # Behind one, SQLite copies each page before it is changed. Where nothing is written yet, who fails begins anew.
+        self._saved = self.wrote()
+        if self._saved:
+            self._connection.execute("SAVEPOINT job")
 
     def release(self) -> None:
-        self._connection.execute("RELEASE job")
+        if self._saved:
+            self._connection.execute("RELEASE job")
 
     def rollback_to(self) -> None:
-        self._connection.execute("ROLLBACK TO job")
-        self._connection.execute("RELEASE job")
+        if self._saved:
+            self._connection.execute("ROLLBACK TO job")
+            self._connection.execute("RELEASE job")
+        else:
+            self._connection.execute("ROLLBACK")
+            self._begin()
 
     def commit(self) -> None:
         self._connection.execute("COMMIT")
