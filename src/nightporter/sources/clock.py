@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 from nightporter import logs
 from nightporter.admission import admit
@@ -84,11 +84,18 @@ def plan(armed: Armed, schedule: Schedule, now: Instant) -> Plan:
     limit = Instant(now - NOT_MISSED)
     if first < limit:
         firings.append(missed(trigger, schedule, first, limit))
-        fresh = slots_between(schedule, Instant(limit - 1), now)
-    else:
-        fresh = slots_between(schedule, Instant(first - 1), now)
-    firings += [Firing(trigger, slot_key(slot), scheduled_for=slot) for slot in fresh]
-    return Plan(armed, now, tuple(firings), next_due(schedule, max(now, first)))
+    fresh, following = _slots_up_to(now, schedule, max(first, limit))
+    firings += [Firing(trigger, key, scheduled_for=slot) for slot, key in fresh]
+    return Plan(armed, now, tuple(firings), following)
+
+
+@lru_cache(maxsize=256)
+def _slots_up_to(
+    now: Instant, schedule: Schedule, begin: Instant
+) -> tuple[tuple[tuple[Instant, str], ...], Instant | None]:
+    """Slots from `begin` on with their keys, and the first after now. Of a busy instant many triggers ask alike."""
+    fresh = tuple((slot, slot_key(slot)) for slot in slots_between(schedule, Instant(begin - 1), now))
+    return fresh, next_due(schedule, max(now, begin))
 
 
 def _read_and_plan(armed: Armed, now: Instant) -> Plan:
