@@ -3,71 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Future
-from typing import Any, NamedTuple, TypeVar, cast
 
 import pytest
+from faults import Faults, fails, post
 from turns import held
 
-from nightporter.clock import Instant
 from nightporter.errors import StoreEntangled, StoreError, StoreLocked, StoreRefused, StoreUnwritable
-from nightporter.store import Store, Tx
-from nightporter.store.sql_port import Sql
-from nightporter.store.tx_admission import Arrival, NewRun
-from nightporter.store.upshot import Upshot, Written
+from nightporter.store import Tx
 from nightporter.store.writer import Writer
-
-T = TypeVar("T")
-
-
-class Faults:
-    """Transactions that keep a log of what happened to them, and fail where a test says so."""
-
-    def __init__(self) -> None:
-        self.log: list[str] = []
-        self.fail: dict[str, int] = {}
-        """What is to fail, and how many times more."""
-        self.error: type[StoreError] = StoreUnwritable
-        self.gone = False
-
-    def _do(self, what: str) -> None:
-        self.log.append(what)
-        if self.fail.get(what, 0) > 0:
-            self.fail[what] -= 1
-            raise self.error(f"{what} failed")
-
-    def begin(self) -> Tx:
-        self.gone = False
-        self._do("begin")
-        return Tx(cast(Sql, None), "sqlite")
-
-    def savepoint(self) -> None:
-        self._do("savepoint")
-
-    def release(self) -> None:
-        self._do("release")
-
-    def rollback_to(self) -> None:
-        self._do("rollback_to")
-
-    def commit(self) -> None:
-        self._do("commit")
-
-    def rollback(self) -> None:
-        self.log.append("rollback")
-
-    def alive(self) -> bool:
-        return not self.gone
-
-    def wrote(self) -> bool:
-        return True
-
-    def translate(self, error: Exception) -> Exception:
-        return error
-
-    def close(self) -> None:
-        self.log.append("close")
 
 
 @pytest.fixture
@@ -85,28 +30,6 @@ def writer(faults: Faults, kicked: list[frozenset[str]]) -> Iterator[Writer]:
     made = Writer(lambda: faults, kicked.append, group=10)
     yield made
     made.close()
-
-
-def post(
-    writer: Writer, work: Callable[[Tx], T], log: list[str] | None = None, *, patient: bool = False
-) -> Future[T]:
-    """Post a write function; the future is settled when it is answered."""
-    future: Future[T] = Future()
-
-    def answer(upshot: Upshot[T]) -> None:
-        if log is not None:
-            log.append("answer")
-        if isinstance(upshot, Written):
-            future.set_result(upshot.result)
-        else:
-            future.set_exception(upshot.error)
-
-    writer.post(work, answer, patient=patient)
-    return future
-
-
-def fails(tx: Tx) -> None:
-    raise ValueError("this one is bad")
 
 
 # -- the order of things ------------------------------------------------------------------------------------------
@@ -211,142 +134,6 @@ def test_a_store_that_cannot_begin_tells_everybody_at_once(writer: Writer, fault
     assert writer.write(lambda tx: "well again") == "well again"
 
 
-# -- riders ---------------------------------------------------------------------------------------------------------
-
-
-def test_a_rider_rides_in_the_commit_of_whoever_kicked(writer: Writer, faults: Faults) -> None:
-    writer.ride("queued", lambda tx: faults.log.append("rides"), lambda _: faults.log.append("told"))
-    post(writer, lambda tx: tx.kick("queued"), faults.log).result(10)
-    assert faults.log == ["begin", "savepoint", "release", "savepoint", "rides", "release", "commit", "told", "answer"]
-
-
-def test_a_rider_waits_for_its_own_topic(writer: Writer) -> None:
-    rode: list[int] = []
-    writer.ride("queued", lambda tx: rode.append(1), lambda _: None)
-    writer.write(lambda tx: tx.kick("due"))
-    assert rode == []
-    writer.unride("queued")
-    writer.write(lambda tx: tx.kick("queued"))
-    assert rode == []
-
-
-def test_a_rider_that_fails_costs_nobody_else_their_commit(writer: Writer, faults: Faults) -> None:
-    told: list[object] = []
-    writer.ride("queued", fails, told.append)
-    writer.write(lambda tx: tx.kick("queued"))
-    assert told == []
-    assert faults.log[-2:] == ["rollback_to", "commit"]
-
-
-def test_a_rider_that_takes_the_transaction_with_it_is_left_behind(writer: Writer, faults: Faults) -> None:
-    def full(tx: Tx) -> None:
-        faults.gone = True
-        raise StoreUnwritable("the disk is full")
-
-    writer.ride("queued", full, lambda _: None)
-    writer.write(lambda tx: tx.kick("queued"))
-    assert faults.log[-1] == "commit"
-
-
-def test_a_rider_of_a_commit_that_failed_is_not_told(writer: Writer, faults: Faults) -> None:
-    told: list[object] = []
-    writer.ride("queued", lambda tx: "rode", told.append)
-    faults.fail["commit"] = 1
-    with pytest.raises(StoreUnwritable):
-        writer.write(lambda tx: tx.kick("queued"))
-    assert told == []
-
-
-class Took(NamedTuple):
-    key: tuple[str, int]
-
-
-class Taker:
-    """Rides for `queued` and takes all it is offered."""
-
-    def __init__(self, writer: Writer) -> None:
-        self.told: list[list[str]] = []
-        self.falls = 0
-        writer.ride("queued", self._ride, self.told.append, taker=self._take)
-
-    def _take(self, tx: Tx, arrivals: Sequence[Arrival], now: Instant) -> Sequence[str]:
-        runs = [a.run.run_id for a in arrivals]
-        tx.taken.setdefault("queued", []).extend(Took((run, 1)) for run in runs)
-        return runs
-
-    def _ride(self, tx: Tx) -> list[str]:
-        if self.falls:
-            self.falls -= 1
-            raise ValueError("it cannot ride")
-        return [took.key[0] for took in tx.taken.get("queued", ())]
-
-
-def offers(run: str, tx: Tx) -> list[str]:
-    """What is left of the run."""
-    tx.kick("queued")
-    new = NewRun(run, "", "", "", "", "", 1, "", None, 0, 0, 1, None, None, 0, None, 0)
-    return [run] if run not in tx.offer("queued", [Arrival(new, None, 0, "", "", None)], now=Instant(0)) else []
-
-
-def test_what_a_rider_takes_it_is_told_of_after_the_commit(writer: Writer) -> None:
-    taker = Taker(writer)
-    assert writer.write(lambda tx: offers("a", tx)) == []
-    assert taker.told == [["a"]]
-
-
-def test_what_was_taken_of_a_function_that_failed_is_forgotten(writer: Writer) -> None:
-    taker = Taker(writer)
-
-    def bad(tx: Tx) -> None:
-        offers("b", tx)
-        raise ValueError("this one is bad")
-
-    with held(writer):
-        before = post(writer, lambda tx: offers("a", tx))
-        fell = post(writer, bad)
-        after = post(writer, lambda tx: offers("c", tx))
-    assert before.result(10) == after.result(10) == []
-    with pytest.raises(ValueError, match="bad"):
-        fell.result(10)
-    writer.close()
-    assert taker.told == [["a", "c"]]
-
-
-def test_what_a_rider_took_and_cannot_answer_for_is_left_as_if_it_were_not_there(writer: Writer) -> None:
-    taker = Taker(writer)
-    taker.falls = 2
-    assert writer.write(lambda tx: offers("a", tx)) == ["a"]
-    assert taker.told == []
-    assert writer.write(lambda tx: offers("b", tx)) == []
-    assert taker.told == [["b"]]
-
-
-def test_a_rider_that_leaves_while_it_takes_is_told_all_the_same(writer: Writer) -> None:
-    taker = Taker(writer)
-
-    def leaves(tx: Tx) -> list[str]:
-        left = offers("a", tx)
-        writer.unride("queued")
-        return left
-
-    assert writer.write(leaves) == []
-    assert taker.told == [["a"]]
-    assert writer.write(lambda tx: offers("b", tx)) == ["b"]
-
-
-@pytest.mark.parametrize("who", ["rider", "answer", "listener"])
-def test_whoever_is_told_and_raises_does_not_end_the_writer(faults: Faults, who: str) -> None:
-    def breaks(*_: object) -> None:
-        raise RuntimeError("its loop is closed")
-
-    writer = Writer(lambda: faults, breaks if who == "listener" else lambda _: None, group=10)
-    writer.ride("queued", lambda tx: 1, breaks if who == "rider" else lambda _: None)
-    writer.post(lambda tx: tx.kick("queued"), breaks if who == "answer" else lambda upshot: None)
-    for _ in range(2):  # the first may share the group of what breaks
-        assert post(writer, lambda tx: "still there").result(10) == "still there"
-    writer.close()
-
-
 # -- the ends -------------------------------------------------------------------------------------------------------
 
 
@@ -377,81 +164,6 @@ def test_a_connection_that_cannot_be_made_is_the_callers_error() -> None:
 
     with pytest.raises(StoreUnwritable):
         Writer(connect, lambda topics: None, group=1)
-
-
-# -- on the real ones -----------------------------------------------------------------------------------------------
-
-
-def put(key: str, value: str) -> Callable[[Tx], None]:
-    return lambda tx: tx.put_setting(key, value)
-
-
-def settings(store: Store, *keys: str) -> list[str | None]:
-    return store.read(lambda tx: [tx.setting(key) for key in keys])
-
-
-def test_what_was_answered_is_in_the_store(store: Store) -> None:
-    store.write(put("a", "1"))
-    assert settings(store, "a") == ["1"]
-
-
-@pytest.mark.parametrize("place", [0, 1, 2], ids=["first", "between", "last"])
-def test_what_a_bad_function_wrote_is_undone_and_its_neighbours_stand(store: Store, place: int) -> None:
-    def bad(tx: Tx) -> None:
-        tx.put_setting("b", "half")
-        raise ValueError
-
-    works = [put("a", "1"), put("c", "3")]
-    works.insert(place, bad)
-    with held(store.writer):
-        posted = [post(store.writer, work) for work in works]
-    assert isinstance(posted.pop(place).exception(10), ValueError)
-    for one in posted:
-        one.result(10)
-    assert settings(store, "a", "b", "c") == ["1", None, "3"]
-
-
-def test_a_statement_that_the_database_refuses_costs_only_its_function(store: Store) -> None:
-    def twice(tx: Tx) -> None:
-        tx.put_setting("b", "half")
-        for _ in range(2):
-            tx.join("wrk_1", role="desk", host="here", pid=1, lock_path="", now=cast(Any, 0))
-
-    with held(store.writer):
-        one, two = post(store.writer, put("a", "1")), post(store.writer, twice)
-        three = post(store.writer, put("c", "3"))
-    one.result(10)
-    three.result(10)
-    assert isinstance(two.exception(10), StoreError)
-    assert settings(store, "a", "b", "c") == ["1", None, "3"]
-    assert store.read(lambda tx: tx.workers()) == []
-
-
-def test_a_riders_writes_are_in_the_commit_it_rode_in(store: Store) -> None:
-    seen: list[list[str | None]] = []
-    store.writer.ride("queued", put("rider", "here"), lambda _: seen.append(settings(store, "a", "rider")))
-
-    def kick(tx: Tx) -> None:
-        tx.put_setting("a", "1")
-        tx.kick("queued")
-
-    store.write(kick)
-    assert seen == [["1", "here"]]
-
-
-def test_a_riders_fault_is_undone_and_nobody_elses(store: Store) -> None:
-    def bad(tx: Tx) -> None:
-        tx.put_setting("rider", "half")
-        raise ValueError
-
-    store.writer.ride("queued", bad, lambda _: None)
-
-    def kick(tx: Tx) -> None:
-        tx.put_setting("a", "1")
-        tx.kick("queued")
-
-    store.write(kick)
-    assert settings(store, "a", "rider") == ["1", None]
 
 
 # -- who goes first -------------------------------------------------------------------------------------------------
