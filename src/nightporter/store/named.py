@@ -61,7 +61,12 @@ class Query:
 
     @property
     def inserts(self) -> bool:
-        return self.body.startswith("INSERT")
+        return self.sql.startswith("INSERT")
+
+    @property
+    def looks(self) -> bool:
+        """Whether it is sure to change nothing."""
+        return self.sql.startswith(("SELECT", "WITH RECURSIVE"))
 
     def for_rows(self, n: int, same: Sequence[int] = ()) -> str:
         """The SQLite statement for `n` rows, its parameters numbered: the columns of each row, then the shared
