@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,6 +16,7 @@ from nightporter.dispatch import Definitions, Flight, Runners, at_hand, claim
 from nightporter.errors import StoreUnwritable
 from nightporter.runners.echo import Echo
 from nightporter.store import Store, Tx
+from nightporter.store.sql_port import Row
 from nightporter.words import AutomationId, Desk, Ended, Work
 from words import a_definition, a_firing, fire, insert_automation, rows, run_row
 
@@ -86,14 +87,14 @@ def test_what_was_undone_is_not_at_hand_for_those_that_share_its_transaction(
 def test_what_was_committed_is_read_once(store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
     known = Definitions()
     read: list[tuple[str, int]] = []
-    definition = Tx.definition
+    definitions = Tx.definitions
 
-    def counted(tx: Tx, automation_id: str, version: int) -> tuple[str, str]:
-        read.append((automation_id, version))
-        return definition(tx, automation_id, version)
+    def counted(tx: Tx, keys: Sequence[tuple[str, int]]) -> list[Row]:
+        read.extend(keys)
+        return definitions(tx, keys)
 
     store.write(define("hello", clock))
-    monkeypatch.setattr(Tx, "definition", counted)
+    monkeypatch.setattr(Tx, "definitions", counted)
     for _ in range(3):
         assert asked(store, known, said) == "hello"
     assert read == [(BRIEF, 1)]

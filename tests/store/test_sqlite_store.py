@@ -477,3 +477,24 @@ def test_a_disk_that_the_log_itself_filled_is_written_again_once_it_can_be_folde
         assert store.read(lambda tx: tx.setting("k4")) == "x" * 2000
     finally:
         store.close()
+
+
+def test_what_is_written_after_the_store_undid_a_transaction_by_itself_is_not_kept(tmp_path: Path) -> None:
+    with closing(SqliteStore(tmp_path / "ledger.db", now=NOW)) as store:
+
+        def hears_nothing(tx: Tx) -> None:
+            tx.put_setting("before", "x")
+            connection = tx.sql._connection  # type: ignore[attr-defined]
+            pages = connection.execute("PRAGMA page_count").fetchone()[0]
+            connection.execute(f"PRAGMA max_page_count = {pages}")
+            with contextlib.suppress(apsw.FullError):
+                tx.put_setting("large", "x" * 10_000_000)
+            connection.execute("PRAGMA max_page_count = 1000000000")
+            tx.put_setting("after", "x")
+
+        with pytest.raises(StoreError, match="failed a statement"):
+            store.write(hears_nothing)
+        kept = store.read(lambda tx: [tx.setting(key) for key in ("before", "large", "after")])
+        assert kept == [None] * 3
+        store.write(lambda tx: tx.put_setting("later", "x"))
+        assert store.read(lambda tx: tx.setting("later")) == "x"

@@ -65,9 +65,7 @@ def claim(tx: Tx, *, worker: str, room: int, lanes: Mapping[str, int], now: Inst
                 chosen[delivery] = lane
         if len(found) < room:
             break
-    rows = tx.send(list(chosen), worker=worker)
-    results = tx.results({row.run_id for row in rows})
-    return [_sending(tx, row, results.get(row.run_id)) for row in rows]
+    return _with_what_they_carry(tx, tx.send(list(chosen), worker=worker))
 
 
 def body_of(row: Row, automation: str) -> dict[str, Any]:
@@ -89,14 +87,32 @@ def body_of(row: Row, automation: str) -> dict[str, Any]:
     }
 
 
-def _sending(tx: Tx, row: SentOut, result: Row | None) -> Sending:
+def _with_what_they_carry(tx: Tx, rows: list[SentOut]) -> list[Sending]:
+    """What they carry. The store is read for all of them first: its own trouble is none of a row's."""
+    results = tx.results({row.run_id for row in rows})
+    versions = {(row.automation_id, results[row.run_id][2]) for row in rows if row.run_id in results}
+    then = {(automation_id, version): text for automation_id, version, _, text in tx.definitions(sorted(versions))}
+    again = {row.automation_id for row in rows if row.tries_before}
+    now = {automation_id: tx.definition_in_force(automation_id) for automation_id in sorted(again)}
+    sending = []
+    for row in rows:
+        result = results.get(row.run_id)
+        text = None if result is None else then.get((row.automation_id, result[2]))
+        sending.append(_packed(row, result, text, now.get(row.automation_id) if row.tries_before else None))
+    return sending
+
+
+def _packed(row: SentOut, result: Row | None, then: str | None, now: str | None) -> Sending:
+    """`then` is the definition that the run was admitted with, `now` the one in force where a person sends it again."""
     name, zone, config, body, error, ended_at = "", "UTC", {}, {}, "", Instant(0)
     try:
         if result is None:
             raise ValueError(f"run {row.run_id} is not in the store")
-        definition = Definition.from_json(tx.definition(row.automation_id, result[2])[1])
+        if then is None:
+            raise ValueError(f"version {result[2]} of automation {row.automation_id} is not in the store")
+        definition = Definition.from_json(then)
         name, zone = definition.name, definition.timezone  # as it was then: a rename must not change the body of a try
-        config = _config(tx, row, definition)
+        config = _config(row, definition, now)
         body, ended_at = body_of(result, name), result[12]
     except Exception as unreadable:  # one bad row is this delivery's failure and nobody else's
         error = f"what it should carry cannot be read: {unreadable}"
@@ -108,12 +124,11 @@ def _sending(tx: Tx, row: SentOut, result: Row | None) -> Sending:
                  row.automation_id, error)
 
 
-def _config(tx: Tx, row: SentOut, then: Definition) -> dict[str, Any]:
+def _config(row: SentOut, then: Definition, now: str | None) -> dict[str, Any]:
     """What the destination says: as it was when the run was admitted, and once a person sends it again, as it is by
     now; what kept it from arriving may have been mended there. Where it is gone since, or another kind, as it was."""
     deliver = then.deliver
-    if row.tries_before and (text := tx.definition_in_force(row.automation_id)) is not None:
+    if now is not None:
         with contextlib.suppress(ValueError):  # it cannot be read
-            now = Definition.from_json(text).deliver
-            deliver = (*(d for d in now if d.kind == row.kind), *deliver)
+            deliver = (*(d for d in Definition.from_json(now).deliver if d.kind == row.kind), *deliver)
     return dict(next(d.config for d in deliver if d.name == row.destination))

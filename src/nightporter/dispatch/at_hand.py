@@ -12,6 +12,7 @@ from nightporter.store import Tx
 from nightporter.store.tx_admission import NewRun
 from nightporter.store.tx_dispatch import Able, Candidate, bars
 from nightporter.words import Definition, QuickRunner, Runner
+from nightporter.words.kept import Unreadable
 
 STRANGERS = 1000
 """Versions of definitions that nobody here serves, and that are told apart: each claim hands them all to its query.
@@ -34,6 +35,7 @@ class _Read:
     undone: int = 0
     """How often something was undone in it by then."""
     definitions: dict[Version, Named] = field(default_factory=dict)
+    unreadable: dict[Version, str] = field(default_factory=dict)
     strangers: dict[Version, Strange] = field(default_factory=dict)
 
 
@@ -57,23 +59,31 @@ class Definitions:
             self._kept.popitem(last=False)
 
     def fetch(self, tx: Tx, keys: set[Version]) -> None:
-        """Read those of a batch that are not at hand, in one query. What is unreadable is left to `get`."""
-        read = self._read_by(tx).definitions
-        missing = [key for key in keys if key not in self._kept and key not in read]
+        """Read those of a batch that are not at hand, in one query. What is unreadable is for `get` to say."""
+        read = self._read_by(tx)
+        missing = [
+            key for key in keys
+            if key not in self._kept and key not in read.definitions and key not in read.unreadable
+        ]
+        read.unreadable.update((key, f"version {key[1]} of automation {key[0]} is not in the store") for key in missing)
         for automation_id, version, name, text in tx.definitions(missing):
-            with contextlib.suppress(ValueError, KeyError, TypeError):
-                read[automation_id, version] = name, Definition.from_json(text)
+            key = automation_id, version
+            try:
+                read.definitions[key] = name, Definition.from_json(text)
+                del read.unreadable[key]
+            except Exception as error:  # whatever a row can be made to raise
+                read.unreadable[key] = str(error)
 
     def get(self, tx: Tx, automation_id: str, version: int) -> Named:
-        """Raises Conflict, ValueError, KeyError or TypeError: unreadable."""
+        """Raises Unreadable."""
         key = (automation_id, version)
         if key in self._kept:
             return self._kept[key]
-        read = self._read_by(tx).definitions
-        if key not in read:
-            name, text = tx.definition(automation_id, version)
-            read[key] = name, Definition.from_json(text)
-        return read[key]
+        self.fetch(tx, {key})
+        read = self._read_by(tx)
+        if key in read.unreadable:
+            raise Unreadable(read.unreadable[key])
+        return read.definitions[key]
 
     def _read_by(self, tx: Tx) -> _Read:
         if self._read.tx is not tx or self._read.undone != tx.undone:
@@ -109,7 +119,7 @@ class Definitions:
         self.fetch(tx, set(asked))
         strangers: dict[Version, Strange] = {}
         for key, kind in asked.items():
-            with contextlib.suppress(Exception):  # unreadable: it is claimed, and fails for that
+            with contextlib.suppress(Unreadable):  # it is claimed, and fails for that
                 name, definition = self.get(tx, *key)
                 if not _serves(runners[kind], name, definition.target.config):
                     strangers[key] = kind, name, definition.target.config
@@ -118,4 +128,9 @@ class Definitions:
 
 
 def _serves(runner: Runner | QuickRunner, name: str, config: Mapping[str, Any]) -> bool:
-    return not hasattr(runner, "serves") or bool(runner.serves(name, config))
+    if not hasattr(runner, "serves"):
+        return True
+    try:
+        return bool(runner.serves(name, config))
+    except Exception:  # it cannot say: it is claimed, and what the runner makes of it is how it ends
+        return True

@@ -11,6 +11,7 @@ from nightporter.states import RunState
 from nightporter.store import Tx
 from nightporter.store.tx_dispatch import Waiting
 from nightporter.words import Definition, Reason, RunId
+from nightporter.words.kept import Unreadable
 
 
 def cancel(tx: Tx, wanted: Sequence[tuple[str, str, str]], definitions: Definitions, *, now: Instant) -> list[str]:
@@ -43,5 +44,5 @@ def cancel(tx: Tx, wanted: Sequence[tuple[str, str, str]], definitions: Definiti
 def _definition(tx: Tx, run: Waiting, definitions: Definitions) -> Definition | None:
     try:
         return definitions.get(tx, run.automation_id, run.version)[1]
-    except Exception:  # unreadable: its month is counted in UTC
+    except Unreadable:  # its month is counted in UTC
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ from nightporter.store import Tx
 from nightporter.store.tx_admission import Arrival, NewRun
 from nightporter.store.tx_dispatch import Candidate
 from nightporter.words import AutomationId, Definition, QuickRunner, RunId, Runner, TriggerId, Work
+from nightporter.words.kept import Unreadable, read_back
 
 CLAIM_LIMIT = 500
 """Runs a claim takes at most: what waits behind it waits milliseconds."""
@@ -193,10 +193,10 @@ def _claimed(
         name, definition = definitions.get(tx, c.automation_id, c.version)
         if c.has_payload:
             if carried is None:
-                raise ValueError("it is not in the store any more")
+                raise Unreadable("it is not in the store any more")
             text, raw = carried
-            payload = None if raw is None else json.loads(raw)
-    except Exception as unreadable:  # one bad row is this run's failure and nobody else's
+            payload = None if raw is None else read_back(raw)
+    except (Unreadable, ValueError) as unreadable:  # one bad row is this run's failure and nobody else's
         error = f"its definition or payload cannot be read: {unreadable}"
         definition = None
     work = Work(

@@ -29,6 +29,7 @@ from nightporter.words import (
     TriggerId,
     Work,
 )
+from nightporter.words.kept import Unreadable
 
 RECOVER_CHUNK = 250
 NO_ATTEMPT_LEFT = "its worker died, and no attempt is left"
@@ -55,6 +56,7 @@ def recover(tx: Tx, worker: str, runners: Runners, definitions: Definitions, *, 
         now=at,
     )
     tx.forget_children([(run, held[run].token) for run, *_ in lost])
+    definitions.fetch(tx, {(held[run].automation_id, held[run].version) for run, *_ in lost})
     requeue, aside, failed, unwanted = [], [], [], []
     known: dict[str, tuple[str, Definition | None]] = {}
     for run, *_ in lost:
@@ -120,7 +122,7 @@ def _claimed(tx: Tx, held: HeldRun, definitions: Definitions) -> Claimed:
 def _definition(tx: Tx, held: HeldRun, definitions: Definitions) -> tuple[str, Definition | None]:
     try:
         return definitions.get(tx, held.automation_id, held.version)
-    except Exception:  # unreadable: nobody can say whether repeating is safe, so a person decides
+    except Unreadable:  # nobody can say whether repeating is safe, so a person decides
         return held.automation_id, None
 
 

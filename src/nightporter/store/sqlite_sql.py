@@ -36,17 +36,24 @@ class SqliteSql:
     def all(self, name: str, /, **parameters: Any) -> list[Row]:
         sql = self._queries[name].sql
         if name in PACKED:
-            return _unpack(self._connection.execute(_packed(self._connection, sql), parameters))
-        return list(self._connection.execute(sql, parameters))
+            return _unpack(self._execute(_packed(self._connection, sql), parameters))
+        return list(self._execute(sql, parameters))
 
     def one(self, name: str, /, **parameters: Any) -> Row | None:
-        rows = list(self._connection.execute(self._queries[name].sql, parameters))
+        rows = list(self._execute(self._queries[name].sql, parameters))
         return rows[0] if rows else None
 
     def run(self, name: str, /, **parameters: Any) -> int:
-        for _ in self._connection.execute(self._queries[name].sql, parameters):
+        for _ in self._execute(self._queries[name].sql, parameters):
             pass
         return self._connection.changes()
+
+    def _execute(self, sql: str, values: Any) -> apsw.Cursor:
+        """SQLite undoes a whole transaction by itself where a disk is full or fails. What comes then, from somebody who
+        heard nothing of it, would be written by itself, and stay."""
+        if not self._connection.in_transaction:
+            raise apsw.AbortError("the transaction was undone before its end")
+        return self._connection.execute(sql, values)
 
     def each(self, name: str, /, rows: Sequence[Row], **parameters: Any) -> list[Row]:
         if not rows:
@@ -64,9 +71,9 @@ class SqliteSql:
                 sql = _for_rows(name, size, same)
                 values = [value for row in rows[at : at + size] for value in row] + shared
                 if name in PACKED:
-                    found += _unpack(self._connection.execute(_packed(self._connection, sql), values))
+                    found += _unpack(self._execute(_packed(self._connection, sql), values))
                 else:
-                    found += self._connection.execute(sql, values)
+                    found += self._execute(sql, values)
                 at += size
         return found
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from nightporter.clock import Instant
-from nightporter.errors import Conflict, LostClaim
+from nightporter.errors import LostClaim
 from nightporter.store.sql_port import Row
 from nightporter.store.tx_admission import NewRun
 from nightporter.store.tx_base import TxBase
@@ -174,14 +174,6 @@ class DispatchTx(TxBase):
     def definitions(self, keys: Collection[tuple[str, int]]) -> list[Row]:
         """`(automation, version, automation's name, definition JSON)` of `(automation, version)`."""
         return self.sql.each("definitions_of", list(keys))
-
-    def definition(self, automation_id: str, version: int) -> tuple[str, str]:
-        """`(automation's name, definition JSON)`. Raises Conflict when the row is gone: somebody edited the store."""
-        row = self.sql.one("definition_of", automation_id=automation_id, version=version)
-        if row is None:
-            raise Conflict(f"version {version} of automation {automation_id} is not in the store",
-                           next="run `nightporter audit`")
-        return row[0], row[1]
 
     # -- the ways out of running, each fenced ---------------------------------------------------------------------
 

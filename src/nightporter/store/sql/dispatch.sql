@@ -136,10 +136,6 @@ SELECT v.automation_id, v.version, a.name, v.definition FROM @rows(automation_id
 JOIN automation_version v ON v.automation_id = r.automation_id AND v.version = r.version
 JOIN automation a ON a.id = r.automation_id;
 
--- name: definition_of
-SELECT a.name, v.definition FROM automation_version v JOIN automation a ON a.id = v.automation_id
-WHERE v.automation_id = :automation_id AND v.version = :version;
-
 -- name: run_fences
 -- Locks the runs whose claim is still the current one; a worker that was presumed dead finds nothing here.
 SELECT run.id, run.token, run.seq, run.cancel_reason, run.worker, run.attempt_at FROM @rows(id text, token int) AS r
