@@ -158,7 +158,7 @@ class FireDesk(Hit):
 def everyone_leads() -> None:
     """Leadership spares work; what it must not be needed for is that each slot has one answer."""
     from nightporter.engine.sources import Sources
-    from nightporter.sources.clock import ClockSource
+    from nightporter.sources.together import Together
 
     def take_over(self: Sources, load: Callable[[], None]) -> None:
         self.answer()
@@ -167,7 +167,7 @@ def everyone_leads() -> None:
 
     setattr(Sources, "take_over", take_over)  # noqa: B010  mypy forbids the assignment
     setattr(Sources, "step_down", lambda *_: None)  # noqa: B010
-    setattr(ClockSource, "_leading", lambda _, tx, work: work(tx))  # noqa: B010
+    setattr(Together, "_leading", lambda _, tx, work: work(tx))  # noqa: B010
 
 
 def slowly(seconds: float) -> None:

@@ -14,16 +14,17 @@ def slot_early() -> None:
     """The slot is moved on in a transaction of its own, before the one that admits its firing."""
     from nightporter.admission import admit
     from nightporter.rules.zones import TZDATA
-    from nightporter.sources.clock import ClockSource, Plan
+    from nightporter.sources.clock import Plan
+    from nightporter.sources.together import Together
 
-    def written(self: ClockSource, plans: Sequence[Plan], _: object, now: Any) -> list[Any]:
+    def written(self: Together, plans: Sequence[Plan], _: object, now: Any) -> list[Any]:
         store = self._store
         moved = store.write(lambda tx: tx.advance([(p.armed, p.next_fire_at) for p in plans], tzdata=TZDATA))
         firings = [firing for p in plans if p.armed.trigger_id in moved for firing in p.firings]
         answers = store.write(lambda tx: admit(tx, firings, now=now))
         return [(list(zip(firings, answers, strict=True)), None)]
 
-    put(ClockSource, "_written", written)
+    put(Together, "written", written)
 
 
 def no_fence() -> None:
