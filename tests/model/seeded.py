@@ -51,7 +51,8 @@ def _starts_of_the_good(self: Any, rows: Sequence[Any]) -> None:
 
 
 def _kept_for_good(self: Any) -> None:
-    self._connection.execute("RELEASE job")
+    if self._saved:
+        self._connection.execute("RELEASE job")
 
 
 def _nothing(*_: Any, **__: Any) -> None:
