@@ -75,11 +75,6 @@ class _Sql:
             self._count()
         return list(self._inner.each(name, rows, **parameters))
 
-    def do(self, name: str, /, rows: Sequence[Row], **parameters: Any) -> None:
-        if rows:
-            self._count()
-        self._inner.do(name, rows, **parameters)
-
 
 @dataclass
 class IllTransactions:

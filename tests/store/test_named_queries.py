@@ -148,7 +148,7 @@ def test_every_query_prepares_on_postgresql(migrated_postgres_url: str) -> None:
 
 def test_every_query_is_used_and_every_name_that_is_used_exists() -> None:
     source = "\n".join(path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py"))
-    used = set(re.findall(r"sql\.(?:all|one|run|each|do)\(\s*\"([a-z_]+)\"", source))
+    used = set(re.findall(r"sql\.(?:all|one|run|each)\(\s*\"([a-z_]+)\"", source))
     written = set(re.findall(r"\"([a-z_]+)\"", source)) & set(SHARED)
     assert used <= set(SHARED)
     assert set(SHARED) - written == set()

@@ -68,36 +68,6 @@ def test_a_write_that_was_cut_off_is_told_as_a_fault_and_left_nothing(ledger: Po
     assert ledger.read(lambda tx: [tx.setting(key) for key in "abc"]) == [None, None, "whole"]
 
 
-def a_step(run: str, *, now: int = NOW) -> Callable[[Tx], None]:
-    """Writes the first transition of a run; there is room for one."""
-    return lambda tx: tx.write_transitions([(run, 1, None, "queued", None, None, None, 0, None)], now=Instant(now))
-
-
-def test_what_nobody_waited_for_and_was_refused_is_told_as_what_it_is_and_left_nothing(ledger: PostgresStore) -> None:
-    def refused(tx: Tx) -> None:
-        for run in ("run_1", "run_2", "run_2", "run_3"):
-            a_step(run)(tx)
-
-    with pytest.raises(StoreRefused) as told:
-        ledger.write(refused)
-    assert "duplicate key" in told.value.why
-    ledger.write(a_step("run_4"))
-    assert ledger.read(lambda tx: [len(tx.read_transitions(f"run_{n}")) for n in (1, 2, 3, 4)]) == [0, 0, 0, 1]
-
-
-def test_a_rider_whose_last_statement_is_refused_costs_nobody_else_their_commit(ledger: PostgresStore) -> None:
-    def kick(tx: Tx) -> None:
-        a_step("run_1")(tx)
-        tx.kick("queued")
-
-    told: list[None] = []
-    ledger.writer.ride("queued", a_step("run_1"), told.append)
-    ledger.write(kick)
-    ledger.write(lambda tx: tx.put_setting("a", "1"))
-    assert told == []
-    assert len(ledger.read(lambda tx: tx.read_transitions("run_1"))) == 1
-
-
 Cut = Callable[[psycopg.Connection[Any]], None]
 
 

@@ -61,12 +61,7 @@ class Query:
 
     @property
     def inserts(self) -> bool:
-        return self.sql.startswith("INSERT")
-
-    @property
-    def looks(self) -> bool:
-        """Whether it is sure to change nothing."""
-        return self.sql.startswith(("SELECT", "WITH RECURSIVE"))
+        return self.body.startswith("INSERT")
 
     def for_rows(self, n: int, same: Sequence[int] = ()) -> str:
         """The SQLite statement for `n` rows, its parameters numbered: the columns of each row, then the shared

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors as pg
@@ -30,10 +31,11 @@ from nightporter.errors import (
 )
 from nightporter.store.kicks import Kicks
 from nightporter.store.migrate import OURS, as_number, migrate, newest, refuse_newer
+from nightporter.store.named import Query, queries
+from nightporter.store.postgres_array import array, says_the_same, single
 from nightporter.store.postgres_kicks import PostgresKicks
 from nightporter.store.postgres_link import Line, Link
 from nightporter.store.postgres_schema import PostgresSchema, tune
-from nightporter.store.postgres_sql import PostgresSql
 from nightporter.store.server_clock import ServerClock
 from nightporter.store.sql_port import Row
 from nightporter.store.tx import Tx
@@ -47,6 +49,41 @@ WORTH_A_LINE = SECOND
 """What our clock may differ from the server's by before it is said."""
 
 
+class PostgresSql:
+    """`Sql` over one psycopg connection."""
+
+    def __init__(self, connection: psycopg.Connection[Row]) -> None:
+        self._connection = connection
+        self._queries: dict[str, Query] = queries("postgres")
+
+    def all(self, name: str, /, **parameters: Any) -> list[Row]:
+        return self._connection.execute(self._queries[name].sql.encode(), parameters, prepare=True).fetchall()
+
+    def one(self, name: str, /, **parameters: Any) -> Row | None:
+        return self._connection.execute(self._queries[name].sql.encode(), parameters, prepare=True).fetchone()
+
+    def run(self, name: str, /, **parameters: Any) -> int:
+        return self._connection.execute(self._queries[name].sql.encode(), parameters, prepare=True).rowcount
+
+    def each(self, name: str, /, rows: Sequence[Row], **parameters: Any) -> list[Row]:
+        if not rows:
+            return []
+        query = self._queries[name]
+        # Only of what is inserted: a planner that is told a token believes that few runs have it, and looks for those.
+        same = []
+        for i, (column, values) in enumerate(zip(query.columns, zip(*rows, strict=True), strict=True)):
+            if once := len(rows) == 1 or (query.inserts and i > 0 and says_the_same(values)):
+                same.append(i)
+            parameters[f"rows_{column}"] = single(values[0]) if once else array(values)
+        cursor = self._connection.execute(_for_arrays(query, tuple(same)), parameters, prepare=True)
+        return cursor.fetchall() if cursor.description else []
+
+
+@lru_cache(maxsize=1024)
+def _for_arrays(query: Query, same: tuple[int, ...]) -> bytes:
+    return query.for_arrays(same).encode()
+
+
 class PostgresTransactions:
     """Transaction control over the write connection; opens a new one when the old one broke."""
 
@@ -55,7 +92,6 @@ class PostgresTransactions:
         self._patience = patience
         self._newest = newest()
         self._connection: psycopg.Connection[Row] = link.connect()
-        self._sql = PostgresSql(self._connection)
         self._saved = False
         """The savepoint that comes with a transaction is there, and not used yet."""
         self._number: str | None = None
@@ -71,8 +107,7 @@ class PostgresTransactions:
             self._connection = self._reconnect()
             version = self._begin()
         refuse_newer(version, self._newest)
-        self._sql = PostgresSql(self._connection)
-        return Tx(self._sql, "postgres")
+        return Tx(PostgresSql(self._connection), "postgres")
 
     def _begin(self) -> int:
         """The number of the schema, which stays what it is until this transaction ends: a migration waits for whoever
@@ -86,19 +121,17 @@ class PostgresTransactions:
 
     def savepoint(self) -> None:
         if not self._saved:
-            self._sql.tell("SAVEPOINT job")
+            self._connection.execute("SAVEPOINT job")
         self._saved = False
 
     def release(self) -> None:
-        self._sql.tell("RELEASE job")
-        if self._sql.changed:
-            # It is asked for what came before in any case. The number is for a commit that gets no answer.
-            row = self._sql.ask("SELECT pg_current_xact_id_if_assigned()::text")
-            self._number = None if row is None else row[0]
-            self._sql.changed = False
+        # The number comes with the answer, so that it costs no round trip; it is for a commit that gets none.
+        cursor = self._connection.execute("RELEASE job; SELECT pg_current_xact_id_if_assigned()::text")
+        cursor.nextset()
+        row = cursor.fetchone()
+        self._number = None if row is None else row[0]
 
     def rollback_to(self) -> None:
-        self._catch_up_after_a_failure()
         self._connection.execute("ROLLBACK TO job")
         self._connection.execute("RELEASE job")
 
@@ -106,9 +139,7 @@ class PostgresTransactions:
         """Raises StoreError when the server hung up and it cannot be learnt whether it had committed."""
         try:
             self._connection.execute("COMMIT")
-            self._sql.catch_up()
         except psycopg.OperationalError as error:
-            self._catch_up_after_a_failure()
             if not self._connection.broken or not self._was_committed(error):
                 raise
 
@@ -140,18 +171,12 @@ class PostgresTransactions:
         ) from error
 
     def rollback(self) -> None:
-        self._catch_up_after_a_failure()
         with contextlib.suppress(psycopg.Error):  # a broken connection has no transaction left to end
             self._connection.execute("ROLLBACK")
 
     def alive(self) -> bool:
-        self._catch_up_after_a_failure()
         status = self._connection.info.transaction_status
         return status in (psycopg.pq.TransactionStatus.INTRANS, psycopg.pq.TransactionStatus.INERROR)
-
-    def _catch_up_after_a_failure(self) -> None:
-        with contextlib.suppress(psycopg.Error):
-            self._sql.catch_up()
 
     def wrote(self) -> bool:
         return self._number is not None
@@ -160,7 +185,6 @@ class PostgresTransactions:
         return translate(error)
 
     def close(self) -> None:
-        self._catch_up_after_a_failure()
         self._connection.close()
 
     def _reconnect(self) -> psycopg.Connection[Row]:

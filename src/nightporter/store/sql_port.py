@@ -1,4 +1,4 @@
-"""What a dialect gives the transaction's methods: five ways to run a named query."""
+"""What a dialect gives the transaction's methods: four ways to run a named query."""
 
 from __future__ import annotations
 
@@ -21,7 +21,3 @@ class Sql(Protocol):
 
     def each(self, name: str, /, rows: Sequence[Row], **parameters: Any) -> list[Row]:
         """A set-based query over `rows`; all rows it returns. No rows, no query."""
-
-    def do(self, name: str, /, rows: Sequence[Row], **parameters: Any) -> None:
-        """The same for what it does. Nobody may wait for it: that it failed is told with the next answer, or when the
-        function ends."""

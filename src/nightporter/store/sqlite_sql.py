@@ -77,9 +77,6 @@ class SqliteSql:
                 at += size
         return found
 
-    def do(self, name: str, /, rows: Sequence[Row], **parameters: Any) -> None:
-        self.each(name, rows, **parameters)
-
 
 def _apart(rows: Sequence[Row]) -> tuple[tuple[int, ...], Sequence[Row], list[Any]]:
     """What is the same in all rows, bound once: `(columns, rows without them, their values)`. A bound value costs as

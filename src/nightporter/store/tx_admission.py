@@ -85,18 +85,18 @@ class AdmissionTx(TxBase):
 
     def queue_runs(self, runs: Sequence[NewRun], *, now: Instant) -> None:
         """Insert queued runs, each with its first transition."""
-        self.sql.do("run_queue", runs, now=now)
-        self.sql.do("transition_queue", [(run.run_id,) for run in runs], now=now)
+        self.sql.each("run_queue", runs, now=now)
+        self.sql.each("transition_queue", [(run.run_id,) for run in runs], now=now)
 
     def write_transitions(self, rows: Sequence[Row], *, now: Instant) -> None:
         """`(run, seq, from, to, reason, worker, token, attempt, error class)`."""
-        self.sql.do("transition_write", rows, now=now)
+        self.sql.each("transition_write", rows, now=now)
 
     def write_firings(self, rows: Sequence[Row], payloads: Sequence[Row], *, now: Instant) -> None:
         """Ledger lines; columns as in the query. Payloads are `(firing, text, payload, metadata)`."""
-        self.sql.do("firing_write", rows, now=now)
-        self.sql.do("firing_payload_write", payloads)
+        self.sql.each("firing_write", rows, now=now)
+        self.sql.each("firing_payload_write", payloads)
 
     def count_triggers(self, rows: Sequence[Row], *, now: Instant) -> None:
         """`(trigger, firings, runs, last verdict, last reason)`, one row a trigger."""
-        self.sql.do("trigger_count", rows, now=now)
+        self.sql.each("trigger_count", rows, now=now)

@@ -86,7 +86,7 @@ class ClockTx(TxBase):
         same schedule."""
         read = [(armed.trigger_id, armed.version, armed.next_fire_at) for armed, _ in moves]
         still = {r[0] for r in self.sql.each("trigger_armed_still", read)}
-        self.sql.do("trigger_advance", [
+        self.sql.each("trigger_advance", [
             (a.trigger_id, a.version, a.next_fire_at, slot, tzdata, _wall(a.schedule, slot))
             for a, slot in moves if a.trigger_id in still
         ])
@@ -94,14 +94,14 @@ class ClockTx(TxBase):
 
     def arm(self, rows: Sequence[tuple[str, Instant | None, str, int, str | None]]) -> None:
         """Set slots: `(trigger, next, tzdata, version, schedule)`."""
-        self.sql.do("trigger_arm", [
+        self.sql.each("trigger_arm", [
             (trigger, slot, tzdata, _wall(schedule, slot), version, schedule)
             for trigger, slot, tzdata, version, schedule in rows
         ])
         self.kicks.add("due")
 
     def disarm(self, trigger_ids: Sequence[str]) -> None:
-        self.sql.do("trigger_disarm", [(t,) for t in trigger_ids])
+        self.sql.each("trigger_disarm", [(t,) for t in trigger_ids])
 
     def stale_zones(self, tzdata: str, room: int, *, after: str = "") -> list[Stale]:
         """Armed triggers computed with another release of the zone data, by their ids."""

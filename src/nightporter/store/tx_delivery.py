@@ -30,7 +30,7 @@ class SentOut(NamedTuple):
 class DeliveryTx(TxBase):
     def create_deliveries(self, rows: Sequence[Row], *, now: Instant) -> None:
         """Columns as in the query; written in the transaction that ends the run."""
-        self.sql.do("delivery_create", rows, now=now)
+        self.sql.each("delivery_create", rows, now=now)
         if rows:
             self.kicks.add("delivery")
 
@@ -66,7 +66,7 @@ class DeliveryTx(TxBase):
 
     def write_tries(self, rows: Sequence[Row], *, now: Instant) -> None:
         """`(delivery, n, result, status, event id, body hash, error)`."""
-        self.sql.do("delivery_try_write", rows, now=now)
+        self.sql.each("delivery_try_write", rows, now=now)
 
     def results(self, run_ids: Collection[str]) -> dict[str, Row]:
         """What bodies are made of, by run; columns as in the query."""
@@ -74,11 +74,11 @@ class DeliveryTx(TxBase):
 
     def write_inbox(self, rows: Sequence[Row], *, now: Instant) -> None:
         """`(id, workspace, owner, automation, run, kind, title, text)`; an id that is there already is left alone."""
-        self.sql.do("inbox_write", rows, now=now)
+        self.sql.each("inbox_write", rows, now=now)
 
     def unread(self, room: int) -> list[Row]:
         """`(id, kind, title, text, automation, run, created)`, oldest first."""
         return self.sql.all("inbox_unread", room=room)
 
     def mark_read(self, ids: Collection[str], *, now: Instant) -> None:
-        self.sql.do("inbox_read", [(i,) for i in ids], now=now)
+        self.sql.each("inbox_read", [(i,) for i in ids], now=now)

@@ -139,18 +139,18 @@ class DispatchTx(TxBase):
     def lock_automations(self, ids: Collection[str]) -> None:
         """In the order of ids, so that two processes never wait for one another."""
         if self.dialect != "sqlite":  # there whoever writes has the whole store, and the statement would only cost
-            self.sql.do("automation_lock", [(a,) for a in sorted(ids)])
+            self.sql.each("automation_lock", [(a,) for a in sorted(ids)])
 
     def running_of(self, ids: Collection[str]) -> dict[str, int]:
         return dict(self.sql.each("automation_running", [(a,) for a in ids]))
 
     def block(self, rows: Sequence[tuple[str, str]]) -> None:
         """`(run, why)`: out of the claim's way."""
-        self.sql.do("run_block", rows)
+        self.sql.each("run_block", rows)
 
     def claim(self, run_ids: Sequence[str], *, worker: str, now: Instant) -> None:
         """queued -> running, for candidates of this transaction."""
-        self.sql.do("run_claim", [(r,) for r in run_ids], worker=worker, now=now)
+        self.sql.each("run_claim", [(r,) for r in run_ids], worker=worker, now=now)
 
     def waits(self, able: Able) -> bool:
         """Whether a run could be claimed by a process that is `able`."""
@@ -159,13 +159,13 @@ class DispatchTx(TxBase):
 
     def begin_runs(self, runs: Sequence[NewRun], *, worker: str, now: Instant) -> None:
         """Insert running runs under their first claim, each with the two transitions to there."""
-        self.sql.do("run_begin", runs, worker=worker, now=now)
+        self.sql.each("run_begin", runs, worker=worker, now=now)
         ids = [(run.run_id,) for run in runs]
-        self.sql.do("transition_queue", ids, now=now)
-        self.sql.do("transition_begin", ids, worker=worker, now=now)
+        self.sql.each("transition_queue", ids, now=now)
+        self.sql.each("transition_begin", ids, worker=worker, now=now)
 
     def note_starts(self, automation_ids: Collection[str], *, now: Instant) -> None:
-        self.sql.do("automation_started", [(a,) for a in sorted(automation_ids)], now=now)
+        self.sql.each("automation_started", [(a,) for a in sorted(automation_ids)], now=now)
 
     def payloads(self, firing_ids: Sequence[str]) -> dict[str, tuple[str, str | None]]:
         """`(text, payload JSON)` by firing."""
@@ -192,23 +192,23 @@ class DispatchTx(TxBase):
 
     def end(self, rows: Sequence[Row], *, now: Instant) -> None:
         """`(run, token, state, reason, outcome, error class, error, exit code, dead since)`."""
-        self.sql.do("run_end", rows, now=now)
+        self.sql.each("run_end", rows, now=now)
 
     def retry(self, rows: Sequence[Row]) -> None:
         """`(run, token, run after, reason, error class, error, exit code)`."""
-        self.sql.do("run_retry", rows)
+        self.sql.each("run_retry", rows)
 
     def hold(self, rows: Sequence[Row]) -> None:
         """`(run, token, run after, reason, error)`."""
-        self.sql.do("run_hold", rows)
+        self.sql.each("run_hold", rows)
 
     def release(self, rows: Sequence[Row], *, now: Instant) -> None:
         """`(run, token, run after, reason, error)`."""
-        self.sql.do("run_release", rows, now=now)
+        self.sql.each("run_release", rows, now=now)
 
     def set_aside(self, rows: Sequence[Row]) -> None:
         """`(run, token, reason, error)`."""
-        self.sql.do("run_set_aside", rows)
+        self.sql.each("run_set_aside", rows)
 
     def quarantine_run(self, run_id: str, error: str, *, now: Instant) -> None:
         """Name a run whose end could not be written as it was."""
@@ -249,27 +249,27 @@ class DispatchTx(TxBase):
         return {r[0]: (r[1], r[2]) for r in rows}
 
     def unblock(self, run_ids: Sequence[str]) -> None:
-        self.sql.do("run_unblock", [(r,) for r in run_ids])
+        self.sql.each("run_unblock", [(r,) for r in run_ids])
         if run_ids:
             self.kicks.add("queued")
 
     def write_outputs(self, rows: Sequence[Row]) -> None:
         """`(run, text, data JSON, log)`."""
-        self.sql.do("run_output_write", rows)
+        self.sql.each("run_output_write", rows)
 
     def note_health(self, rows: Sequence[Row]) -> None:
         """`(automation, run, outcome, success at, failure at, reset, errors)`, one row an automation."""
-        self.sql.do("automation_health", rows)
+        self.sql.each("automation_health", rows)
 
     def complete(
         self, automation_ids: Collection[str], *, now: Instant, reason: str = "its only moment has its outcome"
     ) -> None:
         """One-shots with nothing armed any more."""
-        self.sql.do("automation_complete", [(a,) for a in sorted(automation_ids)], now=now, reason=reason)
+        self.sql.each("automation_complete", [(a,) for a in sorted(automation_ids)], now=now, reason=reason)
 
     def add_to_month(self, rows: Sequence[Row]) -> None:
         """`(automation, month, runs, succeeded, quiet, failed, cancelled)`, one row an automation and month."""
-        self.sql.do("rollup_add", rows)
+        self.sql.each("rollup_add", rows)
 
     # -- what a runner writes while it works --------------------------------------------------------------------
 
@@ -287,7 +287,7 @@ class DispatchTx(TxBase):
                      started=started)
 
     def forget_children(self, claims: Sequence[tuple[str, int]]) -> None:
-        self.sql.do("child_forget", claims)
+        self.sql.each("child_forget", claims)
 
     def effect(self, run_id: str, key: str) -> tuple[str, str, int, int] | None:
         """`(state, permalink, attempt, token)`."""
@@ -296,14 +296,14 @@ class DispatchTx(TxBase):
 
     def intend(self, rows: Sequence[tuple[str, str, str, int, int]], *, now: Instant) -> None:
         """`(run, key, name, attempt, token)`."""
-        self.sql.do("effect_intend", rows, now=now)
+        self.sql.each("effect_intend", rows, now=now)
 
     def effect_done(self, run_id: str, key: str, permalink: str, *, now: Instant) -> None:
         self.sql.run("effect_do", run_id=run_id, key=key, permalink=permalink, now=now)
 
     def started_done(self, rows: Sequence[tuple[str, str]], *, now: Instant) -> None:
         """`(run, key)` of start marks whose attempt has ended."""
-        self.sql.do("effect_started_done", rows, now=now)
+        self.sql.each("effect_started_done", rows, now=now)
 
     def effect_counts(self, run_ids: Collection[str]) -> dict[str, tuple[int, int, int]]:
         """`(done, open questions, starts without an end)` by run."""

@@ -162,7 +162,7 @@ class SweepTx(TxBase):
         going = {run for run, state in self.sql.each("prune_hold", still) if state in ("pending", "sending")}
         ids = [row for row in still if row[0] not in going]
         for name in ("prune_tries", "prune_deliveries", "prune_effects", "prune_children", "prune_output", "prune_run"):
-            self.sql.do(name, ids)
+            self.sql.each(name, ids)
 
     def prunable_payloads(self, *, after: str, bound: str, room: int) -> list[str]:
         """Ledger lines before the bound whose run is gone and that carried something."""
@@ -170,14 +170,14 @@ class SweepTx(TxBase):
 
     def prune_payloads(self, firing_ids: Sequence[str]) -> None:
         """Delete what they carried."""
-        self.sql.do("prune_payloads", [(firing,) for firing in firing_ids])
+        self.sql.each("prune_payloads", [(firing,) for firing in firing_ids])
 
     def prunable_firings(self, *, after: str, bound: str, room: int) -> list[str]:
         """Ledger lines that arrived before the bound and whose run is gone."""
         return [r[0] for r in self.sql.all("prunable_firings", after=after, bound=bound, room=room)]
 
     def prune_firings(self, firing_ids: Sequence[str]) -> None:
-        self.sql.do("prune_firings", [(firing,) for firing in firing_ids])
+        self.sql.each("prune_firings", [(firing,) for firing in firing_ids])
 
     def prunable_logs(self, *, after: str, bound: str, before: Instant, room: int) -> list[str]:
         """Runs that are gone and to which nothing happened since; their logs are still there."""
@@ -185,7 +185,7 @@ class SweepTx(TxBase):
 
     def prune_transitions(self, run_ids: Sequence[str]) -> None:
         """Delete the logs of runs, whole."""
-        self.sql.do("prune_transitions", [(run,) for run in run_ids])
+        self.sql.each("prune_transitions", [(run,) for run in run_ids])
 
     def prune_inbox(self, *, read_before: Instant, before: Instant, room: int) -> int:
         """Delete messages that were read before the one bound, or written before the other; how many."""

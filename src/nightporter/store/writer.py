@@ -42,9 +42,7 @@ class Transactions(Protocol):
 
     def begin(self) -> Tx: ...
     def savepoint(self) -> None: ...
-    def release(self) -> None:
-        """Keep what was done since the savepoint. Raises what anything done since then raised, and was not told."""
-
+    def release(self) -> None: ...
     def rollback_to(self) -> None: ...
     def commit(self) -> None: ...
     def rollback(self) -> None:
@@ -282,12 +280,13 @@ class Writer:
         mark = tx.mark()
         try:
             job.result = job.work(tx)
-            transactions.release()
         except BaseException as error:
             job.error = transactions.translate(error) if isinstance(error, Exception) else error
             tx.forget_since(mark)
             if transactions.alive():
                 transactions.rollback_to()
+        else:
+            transactions.release()
 
     def _ride(self, tx: Tx, riding: Mapping[str, _Rider]) -> list[tuple[_Rider, Any]]:
         rode = []
@@ -296,7 +295,6 @@ class Writer:
             self._transactions.savepoint()
             try:
                 result = rider.work(tx)
-                self._transactions.release()
             except Exception as error:
                 # A rider that fails costs nobody else their commit: its work is found again by its own loop.
                 self._ill.warning("store.rider_failed", topic=topic, error=str(error))
@@ -304,6 +302,7 @@ class Writer:
                     raise _RiderFell(topic) from error
                 self._transactions.rollback_to()
             else:
+                self._transactions.release()
                 rode.append((rider, result))
         return rode
 
