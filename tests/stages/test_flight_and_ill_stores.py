@@ -387,3 +387,29 @@ async def test_a_child_that_ends_after_its_worker_was_declared_dead_says_nothing
     gate.open.set()
     await landed(store, flight)
     assert run_row(store, run, "state", "token") == ("running", 1), "it is left to whoever declared the worker dead"
+
+
+async def test_what_ended_beside_such_a_child_is_written_where_its_claim_is_current(
+    store: Store, clock: ManualClock, fly: Fly
+) -> None:
+    store.write(lambda tx: tx.join("wrk_1", role="desk", host="", pid=1, lock_path="", now=clock.now()))
+    killed = Gate(Ended.failed(ErrorClass.NONZERO_EXIT, "it was killed"))
+    gates = {"child": killed, "told": Gate(), "lost": Gate()}
+    flight = fly(*(ToldRunner(gate, kind=kind, launches=kind == "child") for kind, gate in gates.items()))
+    run = {}
+    for kind in gates:
+        automation = an_automation(store, now=clock.now(), name=kind, runner=kind, limits=FREE)
+        run[kind] = str(fire(store, automation, now=clock.now()).run_id)
+    await launched(store)
+    for gate in gates.values():
+        await gate.reached.wait()
+    store.write(lambda tx: tx.end_worker("wrk_1", "dead", now=clock.now()))
+    store.write(lambda tx: tx.lose([(run["lost"], 1)]))
+    with held(store.writer):
+        for gate in gates.values():
+            gate.open.set()
+        await until(lambda: not flight._flying)
+    await landed(store, flight)
+    assert {kind: run_row(store, run[kind], "state")[0] for kind in run} == {
+        "child": "running", "told": "succeeded", "lost": "lost"
+    }

@@ -177,16 +177,18 @@ class Flight(Air[Claimed, Attempt, Result]):
     def _write(self, tx: Tx, ends: list[Attempt]) -> list[Result]:
         if self._full:
             tx.kick("queued")  # a slot is free again, and somebody may be waiting for it
+        counted = ends
         if any(map(self._has_a_child, ends)) and tx.has_ended(self._worker):
-            return [None] * len(ends)  # whoever declared us dead ends our children: that is no end of the run
+            # Whoever declared us dead ends our children: that is no end of the run. Of the rest the fences decide.
+            counted = [e for e in ends if not self._has_a_child(e)]
         now = self._clock.now()
-        alone = [e for e in ends if e.form is Form.ALONE]
-        if not alone:
+        alone = [e for e in counted if e.form is Form.ALONE]
+        if not alone and counted is ends:
             return end(tx, ends, self._runners, now=now)
-        others = [e for e in ends if e.form is not Form.ALONE]
+        others = [e for e in counted if e.form is not Form.ALONE]
         results = dict(zip([e.key for e in alone], end_alone(tx, alone, now=now), strict=True))
         results |= zip([e.key for e in others], end(tx, others, self._runners, now=now), strict=True)
-        return [results[e.key] for e in ends]
+        return [results.get(e.key) for e in ends]
 
     def _has_a_child(self, end: Attempt) -> bool:
         return getattr(self._runners.get(end.claimed.work.kind), "launches", False)
