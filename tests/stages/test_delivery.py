@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from night import DESTINATIONS, Night
 
+from nightporter import operations
 from nightporter.clock import MINUTE, SECOND, ManualClock
 from nightporter.delivery import LANE_SLOTS, Sending, Tried, record, recover
+from nightporter.errors import Conflict
 from nightporter.rules.retry import DELIVERY_TRIES, delivery_delay
 from nightporter.store import Store
 from nightporter.store.tx_sweep import STOPPED
@@ -56,6 +58,10 @@ def delivery(night: Night, *columns: str) -> tuple[Any, ...]:
 
 def tries(night: Night) -> list[tuple[Any, ...]]:
     return rows(night.store, "SELECT n, result, status, error FROM delivery_try ORDER BY n")
+
+
+def resend(night: Night, identity: str) -> None:
+    night.store.write(lambda tx: operations.resend(tx, identity, now=night.clock.now()))
 
 
 def taken(night: Night) -> Sending:
@@ -277,7 +283,7 @@ def test_after_fifty_tries_it_is_given_up_and_a_person_may_send_it_again(night: 
     assert delivery(night, "state", "reason", "tries") == ("given_up", "gave_up", 50)
     assert rows(night.store, "SELECT kind FROM inbox") == [("given_up",)]
     [(identity,)] = rows(night.store, "SELECT id FROM delivery")
-    assert night.store.write(lambda tx: tx.resend(identity, now=night.clock.now()))
+    resend(night, identity)
     one = taken(night)
     assert (one.tries, one.parcel.attempt) == (1, 51), "a person's resend has tries of its own"
     night.record((one, LATER))
@@ -294,7 +300,7 @@ def test_a_resend_starts_at_once_and_keeps_the_event(night: Night, sent: Sent) -
     night.record((first, sent))
     [(identity,)] = rows(night.store, "SELECT id FROM delivery")
     night.sleep(days=3)
-    assert night.store.write(lambda tx: tx.resend(identity, now=night.clock.now()))
+    resend(night, identity)
     assert delivery(night, "state", "reason", "ended_at", "next_try_at") == (
         "pending", None, None, night.clock.now()
     )
@@ -312,7 +318,7 @@ def test_a_resend_goes_where_the_definition_says_by_now(night: Night, sent: Sent
     assert first.parcel.config == HOOK.config, "by itself it goes on as it began"
     night.record((first, sent))
     [(identity,)] = rows(night.store, "SELECT id FROM delivery")
-    assert night.store.write(lambda tx: tx.resend(identity, now=night.clock.now()))
+    resend(night, identity)
     again = taken(night)
     assert again.parcel.config == there.config
     assert (again.parcel.run_id, again.parcel.event_id, again.body_hash) == (
@@ -327,9 +333,25 @@ def test_a_resend_to_what_is_there_no_more_goes_where_it_went(night: Night, deli
     night.record((taken(night), NEVER))
     edited(night, *deliver)
     [(identity,)] = rows(night.store, "SELECT id FROM delivery")
-    assert night.store.write(lambda tx: tx.resend(identity, now=night.clock.now()))
+    resend(night, identity)
     again = taken(night)
-    assert (again.parcel.config, again.error) == (HOOK.config, "")
+    assert (again.parcel.config, again.lane, again.error) == (HOOK.config, "webhook:one.example.org", "")
+
+
+def test_a_resend_to_a_corrected_address_does_not_wait_behind_the_old_one_and_is_called_by_the_new(
+    night: Night,
+) -> None:
+    ended(night, HOOK)
+    first = taken(night)
+    night.record((first, NEVER))
+    edited(night, Destination("hook", "webhook", {"url": "https://two.example.org/in"}))
+    resend(night, first.parcel.delivery_id)
+    [again] = night.take(lanes={"webhook:one.example.org": LANE_SLOTS})
+    assert again.lane == "webhook:two.example.org"
+    night.record((again, NEVER))
+    assert [text for (text,) in rows(night.store, "SELECT text FROM inbox") if "two.example.org" in text]
+    resend(night, first.parcel.delivery_id)
+    assert night.take(lanes={"webhook:two.example.org": LANE_SLOTS}) == []
 
 
 @pytest.mark.parametrize("how_far", ["not tried yet", "being sent", "delivered"])
@@ -340,7 +362,8 @@ def test_what_is_delivered_or_on_its_way_is_not_sent_again(night: Night, how_far
         if how_far == "delivered":
             night.record((sending, DELIVERED))
     [(identity,)] = rows(night.store, "SELECT id FROM delivery")
-    assert not night.store.write(lambda tx: tx.resend(identity, now=night.clock.now()))
+    with pytest.raises(Conflict):
+        resend(night, identity)
 
 
 def test_a_failed_delivery_never_touches_its_run(night: Night) -> None:
@@ -399,7 +422,7 @@ def test_where_a_repeat_might_do_harm_nobody_knows_and_a_person_is_told(night: N
     assert (notice, of) == ("given_up", run)
     assert f"nightporter deliver {run}" in text
     [(identity,)] = rows(night.store, "SELECT id FROM delivery")
-    assert night.store.write(lambda tx: tx.resend(identity, now=night.clock.now()))
+    resend(night, identity)
     assert len(night.take()) == 1
 
 

@@ -9,6 +9,7 @@ import pytest
 from night import Night
 
 from model.trouble import IllTransactions, Kind, Trouble
+from nightporter import operations
 from nightporter.clock import ManualClock
 from nightporter.dispatch import Definitions
 from nightporter.errors import StoreError
@@ -43,7 +44,7 @@ def sent_again(night: Night) -> None:
     ended(night)
     night.record(*[(one, LATER) for one in night.take()])
     for (identity,) in rows(night.store, "SELECT id FROM delivery"):
-        assert night.store.write(lambda tx, one=identity: tx.resend(one, now=night.clock.now()))  # type: ignore[misc]
+        night.store.write(lambda tx, one=identity: operations.resend(tx, one, now=night.clock.now()))  # type: ignore[misc]
 
 
 STAGES: dict[str, tuple[Callable[[Night], None], Callable[[Night], object]]] = {

@@ -10,9 +10,9 @@
 Read `claim`, `record`, `courier` over `nightporter.air`, then `recover`.
 """
 
-from nightporter.delivery.claim import LANE_SLOTS, Sending, claim
+from nightporter.delivery.claim import LANE_SLOTS, Sending, claim, still_there
 from nightporter.delivery.courier import Courier
 from nightporter.delivery.record import Destinations, Tried, record
 from nightporter.delivery.recover import recover
 
-__all__ = ["LANE_SLOTS", "Courier", "Destinations", "Sending", "Tried", "claim", "record", "recover"]
+__all__ = ["LANE_SLOTS", "Courier", "Destinations", "Sending", "Tried", "claim", "record", "recover", "still_there"]

@@ -15,7 +15,7 @@ from nightporter.clock import Instant, rfc3339
 from nightporter.store import Tx
 from nightporter.store.sql_port import Row
 from nightporter.store.tx_delivery import SentOut
-from nightporter.words import Definition, DeliveryId, Parcel, RunId
+from nightporter.words import Definition, DeliveryId, Destination, Parcel, RunId
 from nightporter.words.kept import read_back
 
 LANE_SLOTS = 4
@@ -126,9 +126,14 @@ def _packed(row: SentOut, result: Row | None, then: str | None, now: str | None)
 
 def _config(row: SentOut, then: Definition, now: str | None) -> dict[str, Any]:
     """What the destination says: as it was when the run was admitted, and once a person sends it again, as it is by
-    now; what kept it from arriving may have been mended there. Where it is gone since, or another kind, as it was."""
-    deliver = then.deliver
-    if now is not None:
-        with contextlib.suppress(ValueError):  # it cannot be read
-            deliver = (*(d for d in Definition.from_json(now).deliver if d.kind == row.kind), *deliver)
-    return dict(next(d.config for d in deliver if d.name == row.destination))
+    now; what kept it from arriving may have been mended there."""
+    mended = None if now is None else still_there(now, row.destination, row.kind)
+    return dict((mended or next(d for d in then.deliver if d.name == row.destination)).config)
+
+
+def still_there(definition: str, name: str, kind: str) -> Destination | None:
+    """The destination as the definition in force has it; None where it is gone or another kind, or cannot be read: what
+    is sent again goes where it went."""
+    with contextlib.suppress(ValueError):
+        return next((d for d in Definition.from_json(definition).deliver if (d.name, d.kind) == (name, kind)), None)
+    return None

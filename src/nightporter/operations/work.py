@@ -10,8 +10,10 @@ from typing import Any, Literal
 
 from nightporter.admission import admit
 from nightporter.clock import Instant
+from nightporter.delivery import still_there
 from nightporter.dispatch import Definitions, Final, cancel, conclude, release_behind
 from nightporter.errors import BadInput, Conflict, NotFound
+from nightporter.rules.ending import lane_of
 from nightporter.rules.legible import legible
 from nightporter.states import AutomationState, RunState
 from nightporter.store import Tx
@@ -157,9 +159,17 @@ def dismiss_runs(tx: Tx, run_ids: Sequence[str], *, reason: Reason, by: str, now
 def resend(tx: Tx, delivery_id: str, *, now: Instant) -> None:
     """Send a result again, as the same delivery with the same event id, where the definition says by now. Raises
     Conflict unless trying has stopped, or waits for another try."""
-    if not tx.resend(delivery_id, now=now):
+    if not tx.resend(delivery_id, lane=_lane_by_now(tx, delivery_id), now=now):
         raise Conflict(f"delivery {delivery_id} cannot be sent again",
                        why="what was delivered, is just being sent, or was not tried yet is left alone")
+
+
+def _lane_by_now(tx: Tx, delivery_id: str) -> str | None:
+    """Of the receiver that the definition in force names; None: it is the one that it was."""
+    found = tx.destination_of(delivery_id)
+    definition = tx.definition_in_force(found[0]) if found else None
+    destination = still_there(definition, *found[1:]) if found and definition else None
+    return lane_of(destination) if destination else None
 
 
 def stop(tx: Tx, *, by: str, reason: str, now: Instant) -> int:

@@ -59,10 +59,15 @@ class DeliveryTx(TxBase):
         """`(delivery, token, next try, reason, error)`; those whose claim was current."""
         return {r[0] for r in self.sql.each("delivery_defer", rows)}
 
-    def resend(self, delivery_id: str, *, now: Instant) -> bool:
-        """given_up, unknown, unverified, or pending after a try -> pending, by a person."""
+    def destination_of(self, delivery_id: str) -> tuple[str, str, str] | None:
+        """`(automation, destination's name, kind)`."""
+        row = self.sql.one("delivery_destination", id=delivery_id)
+        return None if row is None else (row[0], row[1], row[2])
+
+    def resend(self, delivery_id: str, *, lane: str | None, now: Instant) -> bool:
+        """given_up, unknown, unverified, or pending after a try -> pending, by a person. A `lane` of None stays."""
         self.kicks.add("delivery")
-        return self.sql.run("delivery_resend", id=delivery_id, now=now) > 0
+        return self.sql.run("delivery_resend", id=delivery_id, lane=lane, now=now) > 0
 
     def write_tries(self, rows: Sequence[Row], *, now: Instant) -> None:
         """`(delivery, n, result, status, event id, body hash, error)`."""
