@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from datetime import timedelta
 from typing import Any
@@ -14,6 +15,7 @@ from engines import Engines
 import nightporter.engine.sweeper
 from nightporter.dispatch import Definitions, claim
 from nightporter.engine import Engine
+from nightporter.errors import StoreError
 from nightporter.store import Tx
 from words import an_automation, fire, rows, states
 
@@ -98,6 +100,75 @@ async def test_a_desk_that_was_declared_dead_joins_anew_and_goes_on(engines: Eng
     brief = await asyncio.to_thread(an_automation, engine.store, now=engine.clock.now(), runner="noop")
     await asyncio.to_thread(fire, engine.store, brief, now=engine.clock.now())
     await until(lambda: states(engine.store) == ["succeeded"])
+
+
+async def test_a_desk_that_cannot_know_whether_it_joined_joins_until_it_does(
+    engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = engines()
+    await engine.start()
+    before, joins, join = engine.worker, iter([False, False]), Tx.join
+
+    def joined(tx: Tx, *of: Any, **rest: Any) -> None:
+        join(tx, *of, **rest)
+        if not next(joins, True):
+            monkeypatch.setattr(engine.store.writer._transactions, "commit", no_answer, raising=False)
+
+    commit = engine.store.writer._transactions.commit
+
+    def no_answer() -> None:
+        monkeypatch.setattr(engine.store.writer._transactions, "commit", commit)
+        commit()
+        raise StoreError("the commit got no answer")
+
+    monkeypatch.setattr(Tx, "join", joined)
+    await engine.write(lambda tx: tx.end_worker(before, "dead", now=engine.clock.now()))
+    await until(lambda: engine.worker != before and beats(engine) > 0)
+    assert next(joins, True), "nobody doubted"
+    brief = await asyncio.to_thread(an_automation, engine.store, now=engine.clock.now(), runner="noop")
+    await asyncio.to_thread(fire, engine.store, brief, now=engine.clock.now())
+    await until(lambda: states(engine.store) == ["succeeded"])
+
+
+async def test_a_desk_that_drains_goes_on_beating_once_the_store_is_well_again(
+    engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = engines()
+    await engine.start()
+    beat, asked = Tx.beat, iter(["ill", "ill"])
+
+    def ill_twice(tx: Tx, worker: str) -> bool:
+        if next(asked, ""):
+            raise StoreError("the store is ill")
+        return beat(tx, worker)
+
+    task = asyncio.create_task(engine._membership.beat_on())
+    monkeypatch.setattr(Tx, "beat", ill_twice)
+    before = beats(engine)
+    await until(lambda: next(asked, "") == "" and beats(engine) > before)
+    assert not task.done()
+    task.cancel()
+
+
+async def test_a_desk_that_was_declared_dead_waits_for_nobody_who_will_not_end(engines: Engines) -> None:
+    begun, leave = asyncio.Event(), asyncio.Event()
+
+    async def holds_on() -> None:
+        begun.set()
+        while not leave.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await leave.wait()
+
+    engine = engines(functions={"brief": holds_on})
+    await engine.start()
+    brief = await asyncio.to_thread(
+        an_automation, engine.store, now=engine.clock.now(), runner="function", config={"name": "brief"})
+    await asyncio.to_thread(fire, engine.store, brief, now=engine.clock.now())
+    await asyncio.wait_for(begun.wait(), 10)
+    before = engine.worker
+    await engine.write(lambda tx: tx.end_worker(before, "dead", now=engine.clock.now()))
+    await until(lambda: engine.worker != before and beats(engine) > 0)
+    leave.set()
 
 
 async def test_a_sweep_takes_back_what_stands_under_a_claim_nobody_heard_of(engines: Engines) -> None:

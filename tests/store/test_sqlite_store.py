@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -20,7 +20,7 @@ from night import Night
 from turns import held
 
 from nightporter.clock import Instant, Kick, ManualClock
-from nightporter.errors import BadInput, StoreCorrupt, StoreError, StoreLocked, StoreRefused, StoreUnwritable
+from nightporter.errors import BadInput, Conflict, StoreCorrupt, StoreError, StoreLocked, StoreRefused, StoreUnwritable
 from nightporter.sources.clock import ClockSource
 from nightporter.store import Store, Tx, open_store
 from nightporter.store.named import migrations
@@ -245,6 +245,87 @@ def test_a_full_disk_answers_nobody_wrongly(ledger: SqliteStore) -> None:
     assert isinstance(refused, StoreUnwritable)
     assert "full" in refused.what
     assert runs == ["first", "huge", "first", "huge", "last"], "the first was undone with the huge one, and ran again"
+
+
+def test_a_full_disk_waits_for_no_reader(tmp_path: Path) -> None:
+    with closing(SqliteStore(tmp_path / "ledger.db", now=NOW, patience=60)) as ledger:
+        [pages] = ledger.write(lambda tx: [row[0] for row in connection_of(tx).execute("PRAGMA page_count")])
+        ledger.write(lambda tx: connection_of(tx).execute(f"PRAGMA max_page_count={pages}") and None)
+        inside, go = threading.Event(), threading.Event()
+
+        def looks_for_long(tx: Tx) -> None:
+            tx.setting("a")
+            inside.set()
+            go.wait(60)
+
+        reader = threading.Thread(target=ledger.read, args=(looks_for_long,))
+        reader.start()
+        assert inside.wait(10)
+        told: list[Future[None]] = [Future() for _ in range(5)]
+        for future in told:
+            ledger.writer.post(lambda tx: tx.put_setting("a", "x" * 1_000_000), answering(future))
+        try:
+            assert all(isinstance(future.exception(10), StoreUnwritable) for future in told)
+        finally:
+            go.set()
+            reader.join()
+
+
+def answering(future: Future[Any]) -> Callable[[Upshot[Any]], None]:
+    def answer(upshot: Upshot[Any]) -> None:
+        if isinstance(upshot, Unwritten):
+            future.set_exception(upshot.error)
+        else:
+            future.set_result(upshot.result)
+    return answer
+
+
+def test_who_was_refused_is_told_though_another_process_holds_the_store_by_then(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    with closing(SqliteStore(path, now=NOW, patience=60)) as ours, closing(SqliteStore(path, now=NOW)) as theirs:
+        told, theirs_done = Future[None](), Future[None]()
+        began = threading.Event()
+
+        def holds(tx: Tx) -> None:
+            tx.put_setting("theirs", "x")
+            assert isinstance(told.exception(20), Conflict)
+
+        def refused(tx: Tx) -> None:
+            tx.put_setting("ours", "x")
+            theirs.writer.post(holds, answering(theirs_done))
+            began.wait(0.3)  # theirs asks for the lock by then
+            raise Conflict("no")
+
+        ours.writer.post(refused, answering(told))
+        theirs_done.result(30)
+        assert ours.read(lambda tx: (tx.setting("ours"), tx.setting("theirs"))) == (None, "x")
+
+
+def test_where_the_store_cannot_be_begun_for_one_the_others_do_not_wait_each_for_themselves(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    with closing(SqliteStore(path, now=NOW, patience=0.3)) as ours:
+        tries: list[float] = []
+        transactions: Any = ours.writer._transactions
+        begin = transactions._begin
+
+        def locked() -> None:
+            tries.append(1)
+            if len(tries) > 1:
+                raise apsw.BusyError("somebody has it")
+            begin()
+
+        transactions._begin = locked
+        told = [Future[None]() for _ in range(20)]
+
+        def refused(tx: Tx) -> None:
+            raise Conflict("no")
+
+        with held(ours.writer):
+            tries.clear()
+            for future in told:
+                ours.writer.post(refused, answering(future))
+        assert all(isinstance(future.exception(10), (Conflict, StoreLocked)) for future in told)
+        assert len(tries) <= 4
 
 
 def test_when_there_is_room_again_writing_goes_on(ledger: SqliteStore) -> None:
@@ -498,3 +579,22 @@ def test_what_is_written_after_the_store_undid_a_transaction_by_itself_is_not_ke
         assert kept == [None] * 3
         store.write(lambda tx: tx.put_setting("later", "x"))
         assert store.read(lambda tx: tx.setting("later")) == "x"
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_function_that_does_not_say_that_the_store_undid_all_dooms_nobody_beside_it(tmp_path: Path, at: int) -> None:
+    with closing(SqliteStore(tmp_path / "ledger.db", now=NOW)) as store:
+
+        def says_nothing(tx: Tx) -> None:
+            connection_of(tx).execute("ROLLBACK")
+
+        def counts(tx: Tx) -> None:
+            tx.put_setting("count", str(int(tx.setting("count") or 0) + 1))
+
+        told = [Future[None]() for _ in range(3)]
+        with held(store.writer):
+            for i, future in enumerate(told):
+                store.writer.post(says_nothing if i == at else counts, answering(future))
+        errors = [future.exception(10) for future in told]
+        assert [type(error) for error in errors] == [StoreError if i == at else type(None) for i in range(3)]
+        assert store.read(lambda tx: tx.setting("count")) == "2"

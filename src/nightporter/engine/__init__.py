@@ -324,8 +324,8 @@ class Engine:
         """Somebody declared this worker dead, after it stood still for too long: nothing it holds is its own."""
         log.error("desk.was_declared_dead", worker=self.worker)
         await aside(lambda: self._sources.step_down(LAST_WORDS))
-        await self.flight.drain(0)
-        await self.courier.drain(0)
+        await self.flight.drain(0, grace=LAST_WORDS)
+        await self.courier.drain(0, grace=LAST_WORDS)
         await self._membership.join()
         self._start_work()
         self._look()

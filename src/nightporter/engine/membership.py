@@ -43,18 +43,25 @@ class Membership:
         """The name it has joined under; empty before."""
 
     async def join(self) -> None:
-        """Become a worker, under a name that nobody had. One that was before has let go of all it held."""
+        """Become a worker, under a name that nobody had. One that was before has let go of all it held. It has its name
+        once that is durable: as long as nobody knows, its beats are those of one that was declared dead."""
         if self._lock is not None:
             self._lock.let_go(remove=True)
+            self._lock = None
         taken = False
         while not taken:  # a worker without its lock would be found dead at once
             worker = f"wrk_{uuid4().hex[:16]}"
             lock = FileLock(self._config.state / "locks" / f"{worker}.lock")
             taken = lock.take()
+        try:
+            await durable(self._store, lambda tx: tx.join(
+                worker, role=self._role, host=self._host, pid=os.getpid(), lock_path=str(lock.path),
+                now=self._clock.now(),
+            ))
+        except BaseException:
+            lock.let_go()  # its file stays: were it written all the same, a free lock says that nobody is behind it
+            raise
         self.worker, self._lock, self._word = worker, lock, ""
-        await durable(self._store, lambda tx: tx.join(
-            worker, role=self._role, host=self._host, pid=os.getpid(), lock_path=str(lock.path), now=self._clock.now(),
-        ))
 
     def beat(self) -> bool:
         """Renew the lease. False: somebody declared this worker dead, and nothing it holds is its own. One who cannot
@@ -71,10 +78,13 @@ class Membership:
         return alive
 
     async def beat_on(self) -> None:
-        """Renew the lease for as long as a drain takes, so that nobody takes the runs it waits for."""
-        with contextlib.suppress(StoreError):  # an ill store: nobody else can read there that we stand still
-            while await aside(self.beat):
-                await asyncio.sleep(self._config.beat.total_seconds())
+        """Renew the lease for as long as a drain takes, so that nobody takes the runs it waits for. Cancelled at its
+        end."""
+        alive = True
+        while alive:
+            with contextlib.suppress(StoreError):  # the next beat may find it well again
+                alive = await aside(self.beat)
+            await asyncio.sleep(self._config.beat.total_seconds())
 
     def say_how_the_store_is(self) -> None:
         """Leave word in the locked file: that needs no store that takes it, and no room on a disk."""

@@ -43,6 +43,7 @@ class SqliteTransactions:
     """Transaction control over the write connection."""
 
     def __init__(self, path: str, *, patience: float) -> None:
+        self._patience = patience
         self._connection = connect(path, patience=patience)
         self._sql = SqliteSql(self._connection)
         self._newest = newest()
@@ -52,26 +53,39 @@ class SqliteTransactions:
         """Of this connection, before the transaction under way."""
         self._saved = False
         """Whether what is under way has a savepoint."""
+        self._undone = False
+        """All of it was undone: whoever comes next begins anew."""
 
     def begin(self) -> Tx:
         if self._files is not None:
             self._files.refuse_others()
         if self._full:
             # The log itself may be what fills the disk: folding it back is the only way out that needs no space.
-            with contextlib.suppress(apsw.Error):  # then the write below says what is wrong
-                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._fold_back_the_log()
             self._full = False
         self._begin()
         return Tx(self._sql, "sqlite")
 
+    def _fold_back_the_log(self) -> None:
+        self._connection.set_busy_timeout(0)  # behind a reader there is nothing to be had: nobody waits for one here
+        try:
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except apsw.Error:
+            pass  # then the write that follows says what is wrong
+        finally:
+            self._connection.set_busy_timeout(int(self._patience * 1000))
+
     def _begin(self) -> None:
+        self._undone = False
         self._changes = self._connection.total_changes()
         self._connection.execute("BEGIN IMMEDIATE")
         row = self._sql.one("setting_get", key="schema_version")
         refuse_newer(as_number(row), self._newest)
 
     def savepoint(self) -> None:
-        # Behind one, SQLite copies each page before it is changed. Where nothing is written yet, who fails begins anew.
+        if self._undone:
+            self._begin()
+        # Behind one, SQLite copies each page before it is changed. Where nothing is written yet, all can be undone.
         self._saved = self.wrote()
         if self._saved:
             self._connection.execute("SAVEPOINT job")
@@ -86,23 +100,26 @@ class SqliteTransactions:
             self._connection.execute("RELEASE job")
         else:
             self._connection.execute("ROLLBACK")
-            self._begin()
+            self._undone = True
 
     def commit(self) -> None:
+        if self._undone:
+            return
         self._connection.execute("COMMIT")
         if self._files is not None:
             self._files.know_the_log()
 
     def rollback(self) -> None:
-        if self.alive():
+        if self._connection.in_transaction:
             with contextlib.suppress(apsw.Error):  # a full disk may have ended it between the two lines
                 self._connection.execute("ROLLBACK")
 
     def alive(self) -> bool:
-        return self._connection.in_transaction
+        return self._undone or self._connection.in_transaction
 
     def wrote(self) -> bool:
-        return self._connection.total_changes() > self._changes
+        """Whether the transaction under way, or the last one, changed anything by now."""
+        return not self._undone and self._connection.total_changes() > self._changes
 
     def translate(self, error: Exception) -> Exception:
         self._full = self._full or isinstance(error, apsw.FullError)

@@ -1,9 +1,9 @@
 """The writer: one thread that turns write functions into durable transactions, many at a time.
 
-Callers queue functions; the thread takes all that are waiting, runs each in a savepoint, commits once and only
-then answers them. One fsync for all: durable *and* fast.
+Callers queue functions; the thread takes all that are waiting, runs each so that it can be undone alone, commits once
+and only then answers them. One fsync for all: durable *and* fast.
 
-After any error it checks that the transaction still exists: a full disk makes SQLite roll back everything,
+After each function it checks that the transaction still exists: a full disk makes SQLite roll back everything,
 released savepoints too. If it is gone, nobody is answered and each function runs again, alone.
 
 A *rider* is a function that rides in the group's commit when a function of the group kicked its topic: dispatch
@@ -41,18 +41,24 @@ class Transactions(Protocol):
     """What a dialect gives the writer: one connection and its transaction control. Errors are StoreError."""
 
     def begin(self) -> Tx: ...
-    def savepoint(self) -> None: ...
-    def release(self) -> None: ...
-    def rollback_to(self) -> None: ...
+    def savepoint(self) -> None:
+        """A function begins. Where nothing is written yet there need be no savepoint."""
+
+    def release(self) -> None:
+        """It ended well."""
+
+    def rollback_to(self) -> None:
+        """Undo what it did, and nothing else."""
+
     def commit(self) -> None: ...
     def rollback(self) -> None:
         """End the transaction, if there still is one, without effect. Does not raise."""
 
     def alive(self) -> bool:
-        """Whether the transaction begun is still there."""
+        """Whether what was done in the transaction stands in it, as far as it was not undone here."""
 
     def wrote(self) -> bool:
-        """Whether the transaction that was committed last had changed anything."""
+        """Of a transaction that was just committed: whether it had changed anything."""
 
     def translate(self, error: Exception) -> Exception:
         """The error as this program names it, or the error itself."""
@@ -101,6 +107,8 @@ class Writer:
         self._bell = threading.Condition()
         self._riders: dict[str, _Rider] = {}
         self._closing = False
+        self._shut: Exception | None = None
+        """Why no transaction could be begun when that was last tried."""
         self._ill = logs.Seldom(log)
         self.trouble = ""
         """Why the store took nothing when it was last asked to; empty while it is well. What it refuses is no trouble:
@@ -201,10 +209,13 @@ class Writer:
         """Make `jobs` durable together, or each alone; answer every one exactly once."""
         if self._commit_together(jobs):
             return
-        for job in jobs:
+        for done, job in enumerate(jobs):
             for left in reversed(range(TRIES)):
                 if self._commit_together([job], riders=left == TRIES - 1, again=left > 0):
                     break
+            if self._shut is not None:  # if each waited for it alone, the last would wait hours
+                self._refuse(jobs[done + 1 :], self._shut)
+                break
 
     def _commit_together(self, jobs: list[_Job[Any]], *, riders: bool = True, again: bool = True) -> bool:
         """True when the jobs are answered: committed, or a single one that failed. False: try each alone, and a
@@ -212,14 +223,12 @@ class Writer:
         transactions = self._transactions
         try:
             tx = transactions.begin()
-        except Exception as error:
-            # The store is ill or another process holds it: if each waited for it alone, the last would wait hours.
+        except Exception as error:  # the store is ill, or another process holds it
             transactions.rollback()
-            for job in jobs:
-                job.error = transactions.translate(error)
-            self._is_ill(jobs[0].error)
-            self._answer(jobs, ())
+            self._shut = transactions.translate(error)
+            self._refuse(jobs, self._shut)
             return True
+        self._shut = None
         committing = False
         riding = dict(self._riders) if riders else {}  # who leaves meanwhile has taken, and is told of it
         tx.takers = {topic: rider.taker for topic, rider in riding.items() if rider.taker is not None}
@@ -229,7 +238,7 @@ class Writer:
                 self._run(job, tx)
                 if isinstance(job.error, StoreEntangled) and again:
                     raise job.error
-                if job.error is not None and not transactions.alive():
+                if not transactions.alive():  # whatever the function says of it
                     raise StoreError("the transaction was rolled back by the database")
                 self._give_way_to_callers(jobs, done)
             rode = self._ride(tx, riding)
@@ -261,6 +270,12 @@ class Writer:
                 log.exception("store.rider_not_told")
         self._answer(jobs, tx.kicks)
         return True
+
+    def _refuse(self, jobs: list[_Job[Any]], error: Exception) -> None:
+        for job in jobs:
+            job.error = error
+        self._is_ill(error)
+        self._answer(jobs, ())
 
     def _is_ill(self, error: BaseException | None) -> None:
         if isinstance(error, StoreError) and not isinstance(error, StoreRefused | StoreEntangled):
@@ -303,6 +318,8 @@ class Writer:
                 self._transactions.rollback_to()
             else:
                 self._transactions.release()
+                if not self._transactions.alive():
+                    raise _RiderFell(topic)
                 rode.append((rider, result))
         return rode
 
