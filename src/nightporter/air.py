@@ -86,6 +86,8 @@ class Air(ABC, Generic[C, E, R]):
         self._claiming_in: Tx | None = None
         self._claimed_in_it: list[C] = []
         self._claiming = True
+        self.failed_to_look = False
+        """The last look was refused or found the store ill: what waits, waits for the next."""
         self._full = False
         """The last claim may have left work for want of slots."""
         self._left = False
@@ -179,6 +181,7 @@ class Air(ABC, Generic[C, E, R]):
         return claimed
 
     def _looked(self, upshot: Upshot[list[C]]) -> None:
+        self.failed_to_look = isinstance(upshot, Unwritten)
         if isinstance(upshot, Unwritten):
             self._ill.warning(f"{self.stage}.claim_failed", error=str(upshot.error))
         else:

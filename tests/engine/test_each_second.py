@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from desks import until
@@ -11,10 +13,12 @@ from engines import Engines
 
 from nightporter import operations
 from nightporter.clock import micros
+from nightporter.dispatch import claim
 from nightporter.engine import Engine
 from nightporter.engine.sweeper import Seen
+from nightporter.errors import StoreLocked
 from nightporter.store import Tx
-from words import a_definition, an_automation
+from words import a_definition, an_automation, fire, states
 
 
 async def a_short_pause(engine: Engine) -> str:
@@ -72,3 +76,24 @@ async def test_a_stop_of_everything_and_its_end_are_told_by_a_line_each(
     assert "by=ann  reason=a fire" in line
     await engine.write(operations.lift)
     await until(lambda: told() == ["desk.work_stopped", "desk.work_goes_on"])
+
+
+@pytest.mark.parametrize("failures", [1, 2, 5])
+async def test_work_that_could_not_be_claimed_is_looked_for_again_though_nobody_writes_anything(
+    engines: Engines, monkeypatch: pytest.MonkeyPatch, failures: int
+) -> None:
+    left = [failures]
+
+    def ill(*of: Any, **rest: Any) -> Any:
+        if left[0]:
+            left[0] -= 1
+            raise StoreLocked("somebody has it")
+        return claim(*of, **rest)
+
+    engine = engines(settings={"beat": timedelta(hours=1), "lease": timedelta(hours=4)})
+    await engine.start()
+    brief = await asyncio.to_thread(an_automation, engine.store, now=engine.clock.now(), runner="noop")
+    monkeypatch.setattr("nightporter.dispatch.flight.claim", ill)
+    await asyncio.to_thread(fire, engine.store, brief, now=engine.clock.now())
+    await until(lambda: states(engine.store) == ["succeeded"])
+    assert left == [0]

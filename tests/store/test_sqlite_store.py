@@ -170,19 +170,20 @@ def test_a_lock_that_is_let_go_in_time_is_only_waited_for(path: Path) -> None:
         assert ledger.read(lambda tx: tx.setting("a")) == "1"
 
 
-def test_another_processs_commit_is_noticed(ledger: SqliteStore, path: Path) -> None:
-    ledger.changed_elsewhere()
-    assert not ledger.changed_elsewhere()
+@pytest.mark.parametrize("whose", ["ours", "another process's"])
+def test_every_commit_is_noticed(ledger: SqliteStore, path: Path, whose: str) -> None:
+    ledger.changed()
+    assert not ledger.changed()
     with closing(SqliteStore(path, now=NOW)) as other:
-        other.write(lambda tx: tx.put_setting("a", "1"))
-    assert ledger.changed_elsewhere()
-    assert not ledger.changed_elsewhere()
+        (ledger if whose == "ours" else other).write(lambda tx: tx.put_setting("a", "1"))
+    assert ledger.changed()
+    assert not ledger.changed()
 
 
 def test_where_a_store_was_deleted_under_it_nobody_makes_another_by_looking(ledger: SqliteStore, path: Path) -> None:
     ledger.write(lambda tx: tx.put_setting("a", "1"))
     path.unlink()
-    for look in (lambda: ledger.read(lambda tx: tx.setting("a")), ledger.changed_elsewhere, ledger.tend):
+    for look in (lambda: ledger.read(lambda tx: tx.setting("a")), ledger.changed, ledger.tend):
         with pytest.raises(StoreUnwritable):
             look()
     assert not path.exists()
@@ -191,13 +192,13 @@ def test_where_a_store_was_deleted_under_it_nobody_makes_another_by_looking(ledg
 def test_a_look_for_another_processs_commits_that_fails_is_an_ill_store_and_the_next_begins_anew(
     ledger: SqliteStore
 ) -> None:
-    ledger.changed_elsewhere()
+    ledger.changed()
     assert ledger._data_version is not None
     ledger._data_version[0].close()
     with pytest.raises(StoreError):
-        ledger.changed_elsewhere()
-    assert ledger.changed_elsewhere(), "something may have been written meanwhile"
-    assert not ledger.changed_elsewhere()
+        ledger.changed()
+    assert ledger.changed(), "something may have been written meanwhile"
+    assert not ledger.changed()
 
 
 def test_a_look_for_another_processs_commits_in_a_file_that_was_spoilt_says_so(
@@ -206,7 +207,7 @@ def test_a_look_for_another_processs_commits_in_a_file_that_was_spoilt_says_so(
     ledger.path = str(tmp_path / "spoilt.db")
     Path(ledger.path).write_bytes(b"no ledger" * 1000)
     with pytest.raises(StoreCorrupt):
-        ledger.changed_elsewhere()
+        ledger.changed()
 
 
 # -- faults of the disk ---------------------------------------------------------------------------------------------
@@ -486,7 +487,7 @@ def test_a_ledger_in_memory_is_a_real_one() -> None:
         store.write(lambda tx: 1 // 0)
     store.write(lambda tx: tx.put_setting("a", "2"))
     assert store.read(lambda tx: tx.setting("a")) == "2"
-    assert not store.changed_elsewhere()
+    assert not store.changed()
     store.close()
 
 

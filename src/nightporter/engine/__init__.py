@@ -78,6 +78,8 @@ class Engine:
         self._stop_listening: list[Callable[[], None]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._asides: set[asyncio.Task[None]] = set()
+        self._changed = False
+        """Somebody has committed since the loops were last told to look."""
         self._stopped = False
         self.outdated = Outdated()
         self.store: Store = await aside(lambda: store_of(self.config, self.clock))
@@ -274,12 +276,13 @@ class Engine:
         except StoreNewer as error:
             await self._let_go(error)
             return
-        if changed or due:
+        if changed or due or self.flight.failed_to_look:
             self.flight.look()
-        if changed or sending:
+        if changed or sending or self.courier.failed_to_look:
             self.courier.look()
         if changed:
             self._kick.ring()
+        self._changed = False
         if self.leading and leader != self.worker:
             await aside(lambda: self._sources.step_down(LAST_WORDS))
         elif self.leading:
@@ -293,7 +296,8 @@ class Engine:
     def _whats_due(self) -> tuple[bool, bool, bool, str | None]:
         self.store.set_clock()
         now = self.clock.now()
-        if changed := self.store.changed_elsewhere():
+        self._changed = self.store.changed() or self._changed
+        if self._changed:
             self.flight.cancel_asked()
         run, delivery, leader, workers = self.store.read(look_around)
         self._sweeper.heed(leading=self.leading)
@@ -301,7 +305,7 @@ class Engine:
         if self._sweeper.somebody_died(self.worker, workers) and self._membership.beat():
             self._recover()
             leader = self.store.read(lambda tx: tx.leader())
-        return changed, run is not None and run <= now, delivery is not None and delivery <= now, leader
+        return self._changed, run is not None and run <= now, delivery is not None and delivery <= now, leader
 
     async def _let_go(self, why: StoreNewer) -> None:
         """A newer program has brought the store forward: this one was taken for dead, and holds nothing any more."""

@@ -33,8 +33,9 @@ class Store(Protocol):
     def read(self, look: Callable[[Tx], T]) -> T:
         """Run a reading function on one snapshot, on this thread."""
 
-    def changed_elsewhere(self) -> bool:
-        """Whether another process may have committed since the last call."""
+    def changed(self) -> bool:
+        """Whether anybody may have committed since the last call, this process too: what a rider that fell left undone
+        is found by that."""
 
     def clock(self, own: Clock) -> Clock:
         """The clock that all who use this store go by: its server's, or `own` where it has none. Raises StoreError."""

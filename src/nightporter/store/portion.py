@@ -24,16 +24,16 @@ class Portion:
         """`commit` says how long one takes now; `spent` is the clock, in seconds, that a write is measured by."""
         self._most = most
         self._commit = commit
-        self._spent = spent
+        self.spent = spent
         self._least = min(least, most)
         self.size = min(FIRST, most)
 
     @contextmanager
     def taking(self, count: int) -> Iterator[None]:
         """Measure the writing of `count`."""
-        began = self._spent()
+        began = self.spent()
         yield
-        self.learn(count, self._spent() - began)
+        self.learn(count, self.spent() - began)
 
     def learn(self, count: int, seconds: float) -> None:
         """`count` took so long. What a small one took says little: most of it is for the write itself."""

@@ -303,7 +303,7 @@ class PostgresStore:
         with self._pool.connection() as connection, _snapshot(connection):
             return look(Tx(PostgresSql(connection), "postgres"))
 
-    def changed_elsewhere(self) -> bool:
+    def changed(self) -> bool:
         """PostgreSQL rings by NOTIFY; there is nothing cheaper to ask than the tables themselves."""
         return True
 

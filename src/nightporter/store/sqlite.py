@@ -222,8 +222,8 @@ class SqliteStore:
         except apsw.Error as error:
             raise translate(error) from error
 
-    def changed_elsewhere(self) -> bool:
-        """Whether another process committed since the last call; the first one has none before it, and says that it may
+    def changed(self) -> bool:
+        """Whether anybody committed since the last call; the first one has none before it, and says that somebody may
         have. Call it from one thread. Raises StoreError."""
         if self._memory:
             return False

@@ -106,10 +106,12 @@ def _some_messages(store: Store, portion: Portion, before: Instant, old: Instant
     for _ in range(CHUNKS):
         room = portion.size
 
-        def write(tx: Tx, room: int = room) -> int:
-            with portion.taking(room):
-                return tx.prune_inbox(read_before=before, before=old, room=room)
+        def write(tx: Tx, room: int = room) -> tuple[int, float]:
+            began = portion.spent()
+            return tx.prune_inbox(read_before=before, before=old, room=room), portion.spent() - began
 
-        if store.write(write) < room:
+        deleted, seconds = store.write(write)
+        portion.learn(deleted, seconds)
+        if deleted < room:
             return False
     return True
