@@ -17,6 +17,7 @@ Rule 1.  What is not in the tables does not happen. Rules that decide what becom
 Rule 2.  Each transition is a named query whose header repeats "from -> to"; a test compares the headers
          with the tables, and docs/states.md is generated from them.
 Rule 3.  `release` is a shutdown, or a start that failed: the attempt is given back. `retry` is a failure: it is not.
+         So with deliveries: the try is given back where nothing was sent, and `defer` is a try that failed.
 Rule 4.  *Dead letter* and *blocked* are columns of a run, not states.
 """
 
@@ -114,6 +115,8 @@ class DeliveryEvent(StrEnum):
     """It was handed over, and nothing acknowledges it."""
     DEFER = "defer"
     """The try failed in passing, or its worker died where a repeat does no harm: later again."""
+    RELEASE = "release"
+    """Its worker let go of it before anything was sent: the try is given back."""
     GIVE_UP = "give_up"
     """The receiver refused it for good, or every try is used."""
     DOUBT = "doubt"
@@ -199,6 +202,7 @@ DELIVERY_TRANSITIONS: Mapping[tuple[DeliveryState, DeliveryEvent], DeliveryState
     (_S, DeliveryEvent.DELIVER): DeliveryState.DELIVERED,
     (_S, DeliveryEvent.HAND_OVER): DeliveryState.UNVERIFIED,
     (_S, DeliveryEvent.DEFER): _P,
+    (_S, DeliveryEvent.RELEASE): _P,
     (_S, DeliveryEvent.GIVE_UP): DeliveryState.GIVEN_UP,
     (_S, DeliveryEvent.DOUBT): DeliveryState.UNKNOWN,
     (DeliveryState.GIVEN_UP, DeliveryEvent.RESEND): _P,

@@ -33,6 +33,7 @@ class Delivery:
     name: str
     state: str = "pending"
     tries: int = 0
+    token: int = 0
     before: int = 0
     worker: str = ""
     due: int = 0

@@ -42,11 +42,11 @@ class Aftermath(Sending):
         self.try_("take back deliveries", lambda: self.store.write(lambda tx: take_back_deliveries(
             tx, worker.id, sending, now=now)))
         lost = [d for d in self.account.deliveries("sending") if d.worker == worker.id
-                and not any(self._delivery(t) is d and t.token == d.tries for t in worker.sending)]
+                and not any(self._delivery(t) is d and t.token == d.token for t in worker.sending)]
         assert self.done[0].result == len(lost)
         for delivery in lost:
             self.tally["taken back: delivery"] += 1
-            delivery.state, delivery.due = "pending", now
+            self.not_sent(delivery, now)
 
     def bury(self, worker: Worker, trouble: Trouble | None = None) -> bool:
         """A worker is found dead, and what it held is taken back; False where a trouble came between."""
@@ -138,7 +138,9 @@ class Aftermath(Sending):
     def leave(self, worker: Worker, trouble: Trouble | None = None) -> None:
         """A worker stops in order: what it has in the air is cut short and written, then it says that it goes."""
         self.end(worker, list(worker.flying), ["shut down"] * len(worker.flying), trouble)
-        self.record(worker, list(worker.sending), Receipt.TRANSIENT, True)
+        begun, not_begun = worker.sending[::2], worker.sending[1::2]
+        self.record(worker, begun, Receipt.TRANSIENT, True)
+        self.record(worker, not_begun, Receipt.TRANSIENT, False, begun=False)
         self.store.write(lambda tx: tx.end_worker(worker.id, "stopped", now=self.now))
         worker.alive, worker.ended = False, True
         worker.flying, worker.sending = [], []

@@ -58,8 +58,9 @@ def _compare(tx: Tx, account: Account, *, exactly: bool) -> None:
         "SELECT run_id, key, state, token FROM effect WHERE name <> 'started'")},
         {(r.id, key): effect for r in account.runs.values() for key, effect in r.effects.items()})
     same("deliveries", {row[:2]: row[2:] for row in rows(
-        "SELECT run_id, destination, state, tries, tries_before, coalesce(next_try_at, 0) FROM delivery")},
-        {(r.id, name): (d.state, d.tries, d.before, d.due if d.state in ("pending", "sending") else 0)
+        "SELECT run_id, destination, state, tries, token, tries_before, coalesce(next_try_at, 0) "
+        "FROM delivery")},
+        {(r.id, name): (d.state, d.tries, d.token, d.before, d.due if d.state in ("pending", "sending") else 0)
          for r in account.runs.values() for name, d in r.deliveries.items()})
     told = {(run, kind) for run, kind in rows("SELECT run_id, kind FROM inbox") if run in account.runs}
     same("messages", told, {(r.id, kind) for r in account.runs.values() for kind in r.notices})

@@ -33,8 +33,9 @@ class Sending(Labour):
             assert delivery.state == "pending"
             assert delivery.due <= now
             assert not one.error, one.error
-            delivery.state, delivery.worker, delivery.tries = "sending", worker.id, delivery.tries + 1
-            assert (one.token, one.tries) == (delivery.tries, delivery.tries - delivery.before)
+            delivery.state, delivery.worker = "sending", worker.id
+            delivery.tries, delivery.token = delivery.tries + 1, delivery.token + 1
+            assert (one.token, one.tries) == (delivery.token, delivery.tries - delivery.before)
             lanes[one.lane] += 1
             delivery.run.bodies.setdefault(delivery.name, set()).add(f"{one.parcel.event_id} {one.body_hash}")
             assert len(delivery.run.bodies[delivery.name]) == 1, "another body, or under another event id"
@@ -54,11 +55,11 @@ class Sending(Labour):
 
     def record(
         self, worker: Worker, ones: Sequence[BeingSent], receipt: Receipt, doubtful: bool,
-        trouble: Trouble | None = None,
+        trouble: Trouble | None = None, *, begun: bool = True,
     ) -> None:
         now = self.now
         sent = Sent(receipt, evidence="202" if receipt is Receipt.DELIVERED else "", error="no" * (receipt > "e"))
-        tried = [Tried(t, sent, doubtful=doubtful) for t in ones]
+        tried = [Tried(t, sent, doubtful=doubtful, begun=begun) for t in ones]
         error = self.try_("record", lambda: self.store.write(
             lambda tx: record(tx, tried, DESTINATIONS, now=now)), trouble)
         if error is None:
@@ -68,11 +69,18 @@ class Sending(Labour):
         for one, current in zip(ones, self.done[0].result, strict=True):
             run = self.account.runs.get(one.parcel.run_id)
             delivery = None if run is None else self._delivery(one)
-            holds = delivery is not None and delivery.state == "sending" and delivery.tries == one.token
+            holds = delivery is not None and delivery.state == "sending" and delivery.token == one.token
             assert current == holds, f"a claim on {one.parcel.delivery_id} counted, and should not, or the reverse"
-            self.tally[f"tried: {receipt}{'' if holds else ', lost claim'}"] += 1
+            self.tally[f"{f'tried: {receipt}' if begun else 'not begun'}{'' if holds else ', lost claim'}"] += 1
             if delivery is not None and holds:
-                self._tried(delivery, receipt, doubtful, now)
+                if begun:
+                    self._tried(delivery, receipt, doubtful, now)
+                else:
+                    self.not_sent(delivery, now)
+
+    def not_sent(self, delivery: Delivery, now: int) -> None:
+        """Let go before anything was sent: it was no try."""
+        delivery.state, delivery.due, delivery.tries = "pending", now, delivery.tries - 1
 
     def _tried(self, delivery: Delivery, receipt: Receipt, doubtful: bool, now: int) -> None:
         match receipt:

@@ -16,7 +16,8 @@ from turns import held
 import nightporter.air
 import nightporter.delivery.courier
 from nightporter.clock import ManualClock
-from nightporter.delivery import LANE_SLOTS, Courier, claim, record
+from nightporter.delivery import LANE_SLOTS, Courier, Tried, claim, record
+from nightporter.delivery.recover import take_back
 from nightporter.errors import StoreRefused, StoreUnwritable
 from nightporter.store import Store
 from nightporter.words import Destination, Ended, Limits, Parcel, Receipt, Sent
@@ -341,12 +342,17 @@ async def test_a_drain_that_takes_too_long_cuts_the_try_short(
 
 
 @pytest.mark.parametrize("repeatable", [True, False])
-async def test_what_was_taken_and_not_begun_when_the_drain_cut_it_short_is_sent_later(
-    store: Store, clock: ManualClock, carry: Carry, repeatable: bool
+@pytest.mark.parametrize("tried", [0, 49])
+async def test_what_was_taken_and_not_begun_when_the_drain_cut_it_short_is_sent_later_and_was_not_tried(
+    store: Store, clock: ManualClock, carry: Carry, repeatable: bool, tried: int
 ) -> None:
+    results(store, clock, 1)
+    tried_before(store, tried)
     out = ToldDestination(Door(), repeatable=repeatable)
     courier = carry(out)
-    results(store, clock, 1)  # taken; the loop has not heard of it yet
+    courier.look()
+    store.write(lambda tx: None)  # taken; the loop has not heard of it yet
+    courier._claiming = False  # as a drain does
 
     def cut_short() -> None:
         for task in courier._tasks.values():
@@ -355,8 +361,21 @@ async def test_what_was_taken_and_not_begun_when_the_drain_cut_it_short_is_sent_
     asyncio.get_running_loop().call_soon(cut_short)  # behind the launch, and before the first step
     await landed(store, courier)
     assert out.parcels == []
-    assert [state for state, *_ in deliveries(store)] == ["pending"]
+    assert_not_tried(store, clock, tried)
     assert courier.in_the_air == 0
+
+
+def tried_before(store: Store, times: int) -> None:
+    rows(store, f"UPDATE delivery SET tries = {times}, token = {times}, reason = 'unreachable', error = '503'")
+
+
+def assert_not_tried(store: Store, clock: ManualClock, tried: int) -> None:
+    """It was taken once more, and is due as if it had not been."""
+    assert rows(store, "SELECT state, tries, token, reason, error, next_try_at FROM delivery") == [
+        ("pending", tried, tried + 1, "unreachable", "503", clock.now())
+    ]
+    assert rows(store, "SELECT * FROM delivery_try") == []
+    assert rows(store, "SELECT * FROM inbox") == []
 
 
 @pytest.mark.parametrize(("repeatable", "becomes"), [(True, "pending"), (False, "unknown")])
@@ -403,6 +422,32 @@ async def test_a_claim_whose_answer_was_lost_is_taken_back_and_sent(
     await until(lambda: len(out.parcels) == 2)
     await landed(store, courier)
     assert [state for state, *_ in deliveries(store)] == ["delivered"] * 2
+
+
+@pytest.mark.parametrize("tried", [0, 50])
+def test_a_claim_whose_answer_was_lost_is_no_try(store: Store, clock: ManualClock, tried: int) -> None:
+    results(store, clock, 1)
+    tried_before(store, tried)
+    store.write(lambda tx: claim(tx, worker="wrk_1", room=1, lanes={}, now=clock.now()))
+    clock.advance(timedelta(minutes=1))
+    assert store.write(lambda tx: take_back(tx, "wrk_1", (), now=clock.now())) == 1
+    assert_not_tried(store, clock, tried)
+
+
+async def test_what_was_given_back_is_sent_under_a_new_token_and_its_tries_are_counted_on(
+    store: Store, clock: ManualClock, carry: Carry
+) -> None:
+    results(store, clock, 1)
+    [first] = store.write(lambda tx: claim(tx, worker="wrk_1", room=1, lanes={}, now=clock.now()))
+    courier = carry(ToldDestination(delivered))
+    assert store.write(courier.take_back) == 1
+    courier.look()
+    store.write(lambda tx: None)
+    await landed(store, courier)
+    assert rows(store, "SELECT state, tries, token FROM delivery") == [("delivered", 1, 2)]
+    assert rows(store, "SELECT n, result FROM delivery_try") == [(1, "delivered")]
+    late = Tried(first, Sent(Receipt.TRANSIENT))
+    assert store.write(lambda tx: record(tx, [late], {}, now=clock.now())) == [False]
 
 
 async def test_with_nothing_in_the_air_a_drain_is_done(carry: Carry) -> None:

@@ -58,7 +58,7 @@ class Courier(Air[Sending, Tried, bool]):
         return self._carry(one, destination)
 
     def _fell(self, one: Sending, error: BaseException | None) -> Tried:
-        return Tried(one, _NOT_BEGUN) if error is None else _raised(one, error)
+        return Tried(one, _NOT_BEGUN, begun=False) if error is None else _raised(one, error)
 
     async def _carry(self, sending: Sending, destination: DestinationPort) -> Tried:
         deadline = asyncio.timeout(TRY_SECONDS)
@@ -102,6 +102,9 @@ class Courier(Air[Sending, Tried, bool]):
             sending = tried.sending
             if not current:
                 log.warning("delivery.lost_claim", delivery=sending.parcel.delivery_id, token=sending.token)
+                continue
+            if not tried.begun:
+                log.info("delivery.not_begun", delivery=sending.parcel.delivery_id, token=sending.token)
                 continue
             log.info("delivery.tried", automation=sending.parcel.automation, run=sending.parcel.run_id, to=sending.lane,
                      result=str(tried.sent.receipt), evidence=tried.sent.evidence, error=tried.sent.error)

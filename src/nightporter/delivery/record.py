@@ -30,6 +30,8 @@ class Tried:
     form: Form = Form.WHOLE
     doubtful: bool = False
     """The try was cut off in the middle: the receiver may have it or not."""
+    begun: bool = True
+    """False: it was cut off before anything was sent. That is no try."""
 
     @property
     def key(self) -> Key:
@@ -37,11 +39,12 @@ class Tried:
 
 
 def record(tx: Tx, tried: Sequence[Tried], destinations: Destinations, *, now: Instant) -> list[bool]:
-    """Write how tries ended; for each, whether the claim was still current."""
+    """Write how tries ended; for each, whether the claim was still current. What was not begun is given back."""
     ends: list[tuple[object, ...]] = []
     later: list[tuple[object, ...]] = []
     gave_up: list[Tried] = []
-    for t in tried:
+    begun = [t for t in tried if t.begun]
+    for t in begun:
         parcel, sent = t.sending.parcel, t.sent
         destination = destinations.get(t.sending.kind)
         match sent.receipt:
@@ -70,10 +73,11 @@ def record(tx: Tx, tried: Sequence[Tried], destinations: Destinations, *, now: I
     tx.write_tries(
         [(t.sending.parcel.delivery_id, t.sending.parcel.attempt, t.sent.receipt, t.sent.status,
           t.sending.parcel.event_id, t.sending.body_hash, t.sent.error)
-         for t in tried if t.sending.parcel.delivery_id in current],
+         for t in begun if t.sending.parcel.delivery_id in current],
         now=now,
     )
     tell_of(tx, [_notice(t) for t in gave_up if t.sending.parcel.delivery_id in current], now=now)
+    current |= tx.release_deliveries([t.key for t in tried if not t.begun], now=now)
     return [t.sending.parcel.delivery_id in current for t in tried]
 
 

@@ -38,12 +38,12 @@ def recover(tx: Tx, worker: str, destinations: Destinations, *, now: Instant, ro
 
 def take_back(tx: Tx, worker: str, in_the_air: Collection[Key], *, now: Instant) -> int:
     """Let go of what a living worker took and never began to send, because it was not told that its claim was
-    committed; how many."""
+    committed; how many. The try is not counted."""
     unknown = [
-        (delivery, token, now, None, "the answer to its claim was lost; nothing was sent")
+        (delivery, token)
         for delivery, token, *_ in tx.sending_of(worker, len(in_the_air) + ROOM) if (delivery, token) not in in_the_air
     ]
     if unknown:
-        tx.defer(unknown)
+        tx.release_deliveries(unknown, now=now)
         tx.kick("delivery")
     return len(unknown)

@@ -59,6 +59,10 @@ class DeliveryTx(TxBase):
         """`(delivery, token, next try, reason, error)`; those whose claim was current."""
         return {r[0] for r in self.sql.each("delivery_defer", rows)}
 
+    def release_deliveries(self, rows: Sequence[tuple[str, int]], *, now: Instant) -> set[str]:
+        """`(delivery, token)` of what was not sent; those whose claim was current."""
+        return {r[0] for r in self.sql.each("delivery_release", rows, now=now)}
+
     def destination_of(self, delivery_id: str) -> tuple[str, str, str] | None:
         """`(automation, destination's name, kind)`."""
         row = self.sql.one("delivery_destination", id=delivery_id)

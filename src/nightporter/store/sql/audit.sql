@@ -553,12 +553,13 @@ SELECT q.*, count(*) OVER () FROM (
 ) AS q ORDER BY 1 LIMIT 10;
 
 -- name: audit_tries_counted
--- A try that a dead worker made left no line, so there may be fewer lines than tries, never more.
+-- A try that a dead worker made left no line, so there may be fewer lines than tries, never more. One that was given back
+-- has no line and is not counted, and its token is used up.
 SELECT q.*, count(*) OVER () FROM (
     SELECT d.id, d.tries, d.token, coalesce(t.n, 0) AS lines, t.first, t.last FROM delivery d
     LEFT JOIN (SELECT delivery_id, count(*) AS n, min(n) AS first, max(n) AS last FROM delivery_try GROUP BY delivery_id) AS t
       ON t.delivery_id = d.id
-    WHERE d.token <> d.tries OR d.tries_before > d.tries OR t.n > d.tries OR t.last > d.tries OR t.first < 1
+    WHERE d.tries > d.token OR d.tries_before > d.tries OR t.n > d.tries OR t.last > d.tries OR t.first < 1
 ) AS q ORDER BY 1 LIMIT 10;
 
 -- name: audit_delivery_shape

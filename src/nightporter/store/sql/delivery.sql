@@ -42,6 +42,13 @@ FROM @rows(id text, token int, next_try_at int, reason text, error text) AS r
 WHERE delivery.id = r.id AND delivery.state = 'sending' AND delivery.token = r.token
 RETURNING delivery.id;
 
+-- name: delivery_release  sending -> pending
+-- Nothing was sent: the try is given back, and what is said of those before stands. The token goes on growing.
+UPDATE delivery SET state = 'pending', tries = delivery.tries - 1, next_try_at = :now
+FROM @rows(id text, token int) AS r
+WHERE delivery.id = r.id AND delivery.state = 'sending' AND delivery.token = r.token
+RETURNING delivery.id;
+
 -- name: delivery_destination
 SELECT automation_id, destination, kind FROM delivery WHERE id = :id;
 
