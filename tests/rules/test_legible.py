@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightporter.rules.legible import legible, legible_value
+from nightporter.rules.legible import legible, legible_value, plain
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,7 @@ def test_a_value_keeps_its_shape_and_all_its_texts_can_be_encoded(value: Any) ->
     assert type(kept) is type(value)
     json.dumps(kept, ensure_ascii=False).encode()
     assert legible_value(kept) == kept
+
+
+def test_what_is_plain_is_one_line_of_ascii_that_says_what_was_there() -> None:
+    assert plain(ValueError("it\nwas\0 \ud800  caf\xe9")) == "it was\\x00 \\ud800 caf\\xe9"

@@ -14,7 +14,7 @@ from nightporter.clock import Clock
 from nightporter.delivery.claim import Sending, claim
 from nightporter.delivery.record import Destinations, Tried, record, record_alone
 from nightporter.delivery.recover import take_back
-from nightporter.rules.legible import legible
+from nightporter.rules.legible import legible, plain
 from nightporter.store import Store, Tx
 from nightporter.words import DestinationPort, Reason, Receipt, Sent
 
@@ -90,11 +90,11 @@ class Courier(Air[Sending, Tried, bool]):
     def _less(self, end: Tried, error: BaseException) -> Tried | None:
         if end.form is Form.WHOLE:
             sent = end.sent
-            bare = Sent(sent.receipt, evidence=_plain(sent.evidence), error=_plain(sent.error), reason=sent.reason)
+            bare = Sent(sent.receipt, evidence=plain(sent.evidence), error=plain(sent.error), reason=sent.reason)
             return replace(end, sent=bare, form=Form.BARE)
         if end.form is Form.BARE:
             note = f"what came of it could not be written: {type(error).__name__}: {error}"
-            return replace(end, sent=replace(end.sent, error=_plain(note)), form=Form.ALONE)
+            return replace(end, sent=replace(end.sent, error=plain(note)), form=Form.ALONE)
         return None
 
     def _tell(self, written: Sequence[tuple[Tried, bool]]) -> None:
@@ -115,8 +115,3 @@ def _raised(sending: Sending, error: BaseException) -> Tried:
     log.error("delivery.destination_raised", delivery=sending.parcel.delivery_id, exc_info=error)
     sent = Sent(Receipt.TRANSIENT, error=legible(f"{type(error).__name__}: {error}"))
     return Tried(sending, sent, doubtful=True)
-
-
-def _plain(text: object) -> str:
-    """On one line, in letters that any store takes."""
-    return ascii(" ".join(str(text).split()))[1:-1]

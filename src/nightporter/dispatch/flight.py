@@ -20,7 +20,7 @@ from nightporter.dispatch.desk import NotWrittenDown, WorkerDesk
 from nightporter.dispatch.end import Attempt, Result, end, end_alone
 from nightporter.dispatch.recover import take_back
 from nightporter.errors import LostClaim, MayHaveHappened
-from nightporter.rules.legible import legible, legible_value
+from nightporter.rules.legible import legible, legible_value, plain
 from nightporter.store import Store, Tx
 from nightporter.store.tx import Taker
 from nightporter.store.tx_admission import Arrival
@@ -198,7 +198,7 @@ class Flight(Air[Claimed, Attempt, Result]):
             return Attempt(end.claimed, _without_what_it_left(end.ended, error), Form.BARE)
         if end.form is Form.BARE:
             note = f"how it ended could not be written: {type(error).__name__}: {error}"
-            return Attempt(end.claimed, Ended.failed(ErrorClass.CONFIGURATION, _plain(note)), Form.ALONE)
+            return Attempt(end.claimed, Ended.failed(ErrorClass.CONFIGURATION, plain(note)), Form.ALONE)
         return None
 
     def _tell(self, written: Sequence[tuple[Attempt, Result]]) -> None:
@@ -265,10 +265,5 @@ def _attempt(claimed: Claimed, ended: Ended) -> Attempt:
 def _without_what_it_left(ended: Ended, error: BaseException) -> Ended:
     note = f"its result could not be written: {type(error).__name__}: {error}"
     if ended.ending is Ending.OK:
-        return Ended.failed(ErrorClass.EXCEPTION, _plain(note))
-    return replace(ended, text="", data=None, log="", exit_code=None, error=_plain(f"{ended.error}; {note}"))
-
-
-def _plain(text: object) -> str:
-    """On one line, in letters that any store takes."""
-    return ascii(" ".join(str(text).split()))[1:-1]
+        return Ended.failed(ErrorClass.EXCEPTION, plain(note))
+    return replace(ended, text="", data=None, log="", exit_code=None, error=plain(f"{ended.error}; {note}"))

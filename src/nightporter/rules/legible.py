@@ -20,6 +20,11 @@ def legible(text: str) -> str:
     return text
 
 
+def plain(text: object) -> str:
+    """On one line and in ASCII: for what was refused although it was legible."""
+    return ascii(" ".join(str(text).split()))[1:-1]
+
+
 def legible_value(value: Any) -> Any:
     """A JSON value with all its texts so, its keys too."""
     match value:
