@@ -100,6 +100,29 @@ def test_what_was_committed_is_read_once(store: Store, clock: ManualClock, monke
     assert read == [(BRIEF, 1)]
 
 
+def test_where_not_all_can_be_kept_those_in_use_are(
+    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = Definitions(limit=2)
+    read: list[str] = []
+    definitions = Tx.definitions
+
+    def counted(tx: Tx, keys: Sequence[tuple[str, int]]) -> list[Row]:
+        read.extend(automation for automation, _ in keys)
+        return definitions(tx, keys)
+
+    busy, *others = [store.write(lambda tx, name=name: insert_automation(tx, a_definition(name), now=clock.now()))  # type: ignore[misc]
+                     for name in ("busy", "second", "third", "fourth")]
+    def first_version(automation: str) -> Callable[[Tx, Definitions], object]:
+        return lambda tx, known: known.get(tx, automation, 1)
+
+    monkeypatch.setattr(Tx, "definitions", counted)
+    for other in others:
+        for automation in (busy, other):
+            asked(store, known, first_version(automation))
+    assert read == [busy, *others]
+
+
 async def test_a_run_is_not_handed_a_definition_that_a_full_disk_took_back(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:

@@ -78,6 +78,7 @@ class Definitions:
         """Raises Unreadable."""
         key = (automation_id, version)
         if key in self._kept:
+            self._kept.move_to_end(key)  # what is in use is dropped last
             return self._kept[key]
         self.fetch(tx, {key})
         read = self._read_by(tx)
