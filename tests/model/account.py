@@ -105,6 +105,10 @@ class Run:
         """It has to wait for those that were admitted before it."""
         return self.overlap in (Overlap.QUEUE, Overlap.REPLACE)
 
+    def before(self, other: Run) -> bool:
+        """It comes first. Of two that were admitted at the same instant by different hands, either may."""
+        return self.order < other.order and self.rank != other.rank
+
     @property
     def done(self) -> int:
         return sum(state == "done" for state, _ in self.effects.values())
@@ -274,10 +278,10 @@ class Account:
     def _begins_at_once(self, one: Claimed, now: int) -> None:
         run = self.run(one.work.run_id)
         self.may_start(run)
-        passed = [r.id for r in self.of(run.automation, "queued") if r.order < run.order and not r.ready
+        passed = [r.id for r in self.of(run.automation, "queued") if r.before(run) and not r.ready
                   and (r.by_hand or run.automation.state == "active") and not r.alone]
         assert not passed, f"{run.id} began at once and passed {passed}"
-        others = [r.id for r in self.of(run.automation, *OPEN) if r.order < run.order]
+        others = [r.id for r in self.of(run.automation, *OPEN) if r.before(run)]
         assert not (run.alone and others), f"{run.id} goes alone, began at once, and {others} are going"
         self.tally["began at once"] += 1
         self.starts(run, self.taker, now, marked=run.wish.runner == "python")

@@ -72,7 +72,7 @@ class Labour(Asking):
         assert by_name or run.wish.runner in worker.runners
         if run.alone and not self.went_back:
             before = [r.id for r in self.account.of(run.automation, *OPEN)
-                      if r.order < run.order and "review" not in r.states]
+                      if r.before(run) and "review" not in r.states]
             assert not before or "review" in run.states, f"{run.id} goes alone, and {before} are going"
 
     @contextlib.contextmanager
