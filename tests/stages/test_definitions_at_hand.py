@@ -255,21 +255,62 @@ async def test_a_look_that_finds_nothing_to_do_here_remembers_that(
     await flight.drain(0)
 
 
-@pytest.mark.parametrize("strangers", [2, 3, 4, 9])
+@pytest.mark.parametrize("strangers", [2, 3, 4, 5, 30])
 def test_whoever_waits_behind_many_that_nobody_serves_is_claimed(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, strangers: int
 ) -> None:
-    """Where they are too many to be told apart, those of another kind are."""
+    """Also where they are too many to be named, and each is read once."""
     monkeypatch.setattr(at_hand, "STRANGERS", 4)
     known = Definitions()
+    read: list[tuple[str, int]] = []
+    definitions = Tx.definitions
+
+    def counted(tx: Tx, keys: Collection[tuple[str, int]]) -> Any:
+        read.extend(keys)
+        return definitions(tx, keys)
+
+    monkeypatch.setattr(Tx, "definitions", counted)
     for n in range(strangers):
         store.write(arrives(clock, "never", f"stranger-{n}"))
-    if strangers < 4:
-        store.write(arrives(clock, "hello", "served"))
+    store.write(arrives(clock, "hello", "served"))
     other = store.write(lambda tx: insert_automation(tx, a_definition("other"), now=clock.now()))
     fire(store, other, now=clock.now())
-    claimed = [asked(store, known, claims(clock, room=2)) for _ in range(2)]
-    assert [sorted(names) for names in claimed] == [["other"] if strangers >= 4 else ["other", "served"], []]
+    claimed = [asked(store, known, claims(clock, room=2)) for _ in range(3)]
+    assert [sorted(names) for names in claimed] == [["other", "served"], [], []]
+    assert len(read) == len(set(read)) == strangers + 2
+    assert not store.read(lambda tx: tx.work_waiting(clock.now(), known.able(RUNNERS, tx, asks=False)))
+    store.write(arrives(clock, "hello", "later"))
+    assert store.read(lambda tx: tx.work_waiting(clock.now(), known.able(RUNNERS, tx, asks=False)))
+    assert asked(store, known, claims(clock)) == ["later"]
+
+
+async def test_whoever_comes_beside_many_that_nobody_serves_is_run(
+    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    monkeypatch.setattr(at_hand, "STRANGERS", 4)
+    for n in range(9):
+        store.write(arrives(clock, "never", f"stranger-{n}"))
+    flight = Flight(store, clock, RUNNERS, worker="wrk_1", slots=4, scratch=tmp_path)
+    flight.look()
+    for name in ("first", "second"):
+        store.write(arrives(clock, "hello", name))
+        await landed(store, flight)
+    assert rows(store, "SELECT automation_id FROM run WHERE state = 'succeeded' ORDER BY 1") == [
+        ("aut_default_first",), ("aut_default_second",)
+    ]
+    await flight.drain(0)
+
+
+def test_of_many_that_nobody_serves_those_are_run_that_come_to_be_served(
+    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(at_hand, "STRANGERS", 2)
+    known = Definitions()
+    for n in range(5):
+        store.write(arrives(clock, "never", f"stranger-{n}"))
+    assert asked(store, known, claims(clock)) == []
+    monkeypatch.setattr(Choosy, "serves", lambda self, automation, config: automation == "stranger-3")
+    assert asked(store, known, claims(clock)) == ["stranger-3"]
 
 
 def test_many_that_nobody_serves_are_forgotten_once_they_do_not_wait_any_more(

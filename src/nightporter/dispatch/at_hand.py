@@ -10,13 +10,13 @@ from typing import Any
 
 from nightporter.store import Tx
 from nightporter.store.tx_admission import NewRun
-from nightporter.store.tx_dispatch import Able, Candidate, bars
+from nightporter.store.tx_dispatch import Able, Candidate, WaitingVersion, bars
 from nightporter.words import Definition, QuickRunner, Runner
 from nightporter.words.kept import Unreadable
 
 STRANGERS = 1000
-"""Versions of definitions that nobody here serves, and that are told apart: each claim hands them all to its query.
-Where more wait, the kind of their runner is passed over whole."""
+"""Versions of definitions that nobody here serves, and that are named to the query of each claim. Where as many wait,
+those that are served are named instead."""
 
 Runners = Mapping[str, Runner | QuickRunner]
 Version = tuple[str, int]
@@ -93,24 +93,29 @@ class Definitions:
 
     # -- who is served here -----------------------------------------------------------------------------------------
 
-    def able(self, runners: Runners, tx: Tx | None = None) -> Able:
-        """What can be executed with these runners, as far as is known; `tx`: to the transaction under way."""
-        known = self._strangers if tx is None else self._strangers | self._read_by(tx).strangers
+    def able(self, runners: Runners, tx: Tx, *, asks: bool = True) -> Able:
+        """What can be executed with these runners, as far as is known. `asks`: where many wait that nobody here serves,
+        those that are not known are asked about; otherwise, on another thread, they count as served."""
+        known = self._strangers | self._read_by(tx).strangers if asks else self._strangers
         # Asked anew each time: what a runner serves may have grown.
         strange = {
             version: kind for version, (kind, name, config) in list(known.items())
             if kind in runners and not _serves(runners[kind], name, config)
         }
-        if len(strange) >= STRANGERS:
-            return Able(bars(runners.keys() - set(strange.values())))
-        return Able(bars(runners), bars([f"{automation_id}/{version}" for automation_id, version in strange]))
+        if len(strange) < STRANGERS:
+            return Able(bars(runners), _named(strange))
+        crowded = set(strange.values())
+        waiting = {(one.automation_id, one.version): one for one in tx.waiting_versions(bars(crowded))}
+        others = [version for version in waiting if version not in strange]
+        if asks:
+            more = self.not_served(tx, [waiting[version] for version in others], runners)
+            others = [version for version in others if version not in more]
+            self._strangers = {version: one for version, one in self._strangers.items() if version in waiting}
+        return Able(bars(runners.keys() - crowded), among=_named(others[:STRANGERS]))
 
-    def ask_anew(self) -> None:
-        """Forget whom nobody here serves, where they have become many: those that still wait come up again."""
-        if len(self._strangers) >= STRANGERS:
-            self._strangers = {}
-
-    def not_served(self, tx: Tx, runs: Iterable[Candidate | NewRun], runners: Runners) -> Collection[Version]:
+    def not_served(
+        self, tx: Tx, runs: Iterable[Candidate | NewRun | WaitingVersion], runners: Runners
+    ) -> Collection[Version]:
         """What is not served by these runners, of the definitions of these runs: known from now on. See
         `words.Runner`."""
         choosy = {kind for kind, runner in runners.items() if hasattr(runner, "serves")}
@@ -126,6 +131,10 @@ class Definitions:
                     strangers[key] = kind, name, definition.target.config
         self._read_by(tx).strangers.update(strangers)
         return strangers
+
+
+def _named(versions: Iterable[Version]) -> str:
+    return bars([f"{automation_id}/{version}" for automation_id, version in versions])
 
 
 def _serves(runner: Runner | QuickRunner, name: str, config: Mapping[str, Any]) -> bool:

@@ -49,21 +49,22 @@ def claim(
     may, timed = tx.claim_facts(worker, now)
     if not may:
         return []
-    definitions.ask_anew()
     if timed:
         resume_held(tx, now)
         tx.stage(now)
     chosen: list[Candidate] = []
     counted: set[str] = set()
     room = min(room, CLAIM_LIMIT)
+    page = 0
     while len(chosen) < room:
         if only:
             found = ours = tx.candidate(only)
         else:
-            found = tx.candidates(room - len(chosen), definitions.able(runners, tx))
+            found = tx.candidates(max(room - len(chosen), page), definitions.able(runners, tx))
             strange = definitions.not_served(tx, found, runners)
             ours = [c for c in found if (c.automation_id, c.version) not in strange]
-        some, blocked, starts = _choose(tx, ours)
+            page = CLAIM_LIMIT if strange else 0  # who is not served comes in crowds
+        some, blocked, starts = _choose(tx, ours[:room - len(chosen)])
         for at, together in _by_instant(some, now).items():
             tx.claim([c.run_id for c in together], worker=worker, now=at)
         chosen += some

@@ -56,7 +56,7 @@ class Flight(Air[Claimed, Attempt, Result]):
 
     def work_waiting(self, tx: Tx) -> bool:
         """Whether anything could be run here, or delivered, just now."""
-        return tx.work_waiting(self._clock.now(), self._definitions.able(self._runners))
+        return tx.work_waiting(self._clock.now(), self._definitions.able(self._runners, tx, asks=False))
 
     def cancel_asked(self) -> None:
         """End the runs that somebody asked to end. Reads the store: call it off the loop's thread."""

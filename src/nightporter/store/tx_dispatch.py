@@ -44,6 +44,16 @@ class Able(NamedTuple):
     """Of runners it has."""
     beside: str = ""
     """`automation/version` of what it cannot run although it has the runner."""
+    among: str = ""
+    """`automation/version` of what it can run besides."""
+
+
+class WaitingVersion(NamedTuple):
+    """A version of a definition that runs wait for; the columns of `run_versions_waiting`."""
+
+    automation_id: str
+    version: int
+    runner: str
 
 
 class Fence(NamedTuple):
@@ -85,7 +95,7 @@ class DispatchTx(TxBase):
 
     def work_waiting(self, now: Instant, able: Able) -> bool:
         """Whether anything could be claimed by a process that is `able`, or delivered, just now."""
-        row = self.sql.one("work_waiting", now=now, kinds=able.kinds, beside=able.beside)
+        row = self.sql.one("work_waiting", now=now, **able._asdict())
         return row is not None and bool(row[0])
 
     def claim_facts(self, worker: str, now: Instant) -> tuple[bool, bool]:
@@ -117,9 +127,7 @@ class DispatchTx(TxBase):
         """
         queues: list[list[Candidate]] = []
         for (workspace,) in self.sql.all("run_workspaces"):
-            found = self.sql.all(
-                "run_candidates", workspace=workspace, room=room, kinds=able.kinds, beside=able.beside
-            )
+            found = self.sql.all("run_candidates", workspace=workspace, room=room, **able._asdict())
             if found:
                 queues.append([Candidate._make(row) for row in found])
         if len(queues) <= 1:
@@ -154,8 +162,12 @@ class DispatchTx(TxBase):
 
     def waits(self, able: Able) -> bool:
         """Whether a run could be claimed by a process that is `able`."""
-        row = self.sql.one("run_waits", kinds=able.kinds, beside=able.beside)
+        row = self.sql.one("run_waits", **able._asdict())
         return row is not None and bool(row[0])
+
+    def waiting_versions(self, kinds: str) -> list[WaitingVersion]:
+        """Of the definitions whose runs could be claimed by runners of these kinds, best rank first."""
+        return [WaitingVersion._make(row) for row in self.sql.all("run_versions_waiting", kinds=kinds)]
 
     def begin_runs(self, runs: Sequence[NewRun], *, worker: str, now: Instant) -> None:
         """Insert running runs under their first claim, each with the two transitions to there."""

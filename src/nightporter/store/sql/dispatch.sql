@@ -19,8 +19,9 @@ SELECT min(run_after) FROM run WHERE blocked = 'time';
 -- name: work_waiting
 -- Whether anything could be claimed here or delivered just now.
 SELECT EXISTS (SELECT 1 FROM run WHERE state = 'queued' AND blocked IS NULL
-               AND replace(:kinds, '|' || runner || '|', '') <> :kinds
-               AND replace(:beside, '|' || automation_id || '/' || version || '|', '') = :beside)
+               AND (replace(:kinds, '|' || runner || '|', '') <> :kinds
+                    AND replace(:beside, '|' || automation_id || '/' || version || '|', '') = :beside
+                    OR replace(:among, '|' || automation_id || '/' || version || '|', '') <> :among))
     OR EXISTS (SELECT 1 FROM run WHERE blocked = 'time' AND run_after <= :now)
     OR EXISTS (SELECT 1 FROM delivery WHERE state = 'pending' AND next_try_at <= :now);
 
@@ -60,8 +61,9 @@ FROM run JOIN automation a ON a.id = run.automation_id
 -- over. That nobody stopped the desk is asked once more, see `claim_facts`.
 @part(candidate)
 WHERE run.workspace = :workspace AND run.state = 'queued' AND run.blocked IS NULL
-  AND replace(:kinds, '|' || run.runner || '|', '') <> :kinds
-  AND replace(:beside, '|' || run.automation_id || '/' || run.version || '|', '') = :beside
+  AND (replace(:kinds, '|' || run.runner || '|', '') <> :kinds
+       AND replace(:beside, '|' || run.automation_id || '/' || run.version || '|', '') = :beside
+       OR replace(:among, '|' || run.automation_id || '/' || run.version || '|', '') <> :among)
   AND NOT EXISTS (SELECT 1 FROM setting WHERE key = 'stopped')
 ORDER BY run.rank LIMIT :room @lock_free(run);
 
@@ -120,9 +122,16 @@ FROM @rows(run_id text) AS r;
 -- Whether a run waits that this process could claim: one that is just coming does not pass it. The order is that of the
 -- index, so that no planner walks through the table for it.
 SELECT (SELECT 1 FROM run WHERE state = 'queued' AND blocked IS NULL
-        AND replace(:kinds, '|' || runner || '|', '') <> :kinds
-        AND replace(:beside, '|' || automation_id || '/' || version || '|', '') = :beside
+        AND (replace(:kinds, '|' || runner || '|', '') <> :kinds
+             AND replace(:beside, '|' || automation_id || '/' || version || '|', '') = :beside
+             OR replace(:among, '|' || automation_id || '/' || version || '|', '') <> :among)
         ORDER BY workspace, rank LIMIT 1) IS NOT NULL;
+
+-- name: run_versions_waiting
+-- The definitions whose runs could be claimed, best rank first.
+SELECT automation_id, version, runner FROM run WHERE state = 'queued' AND blocked IS NULL
+  AND replace(:kinds, '|' || runner || '|', '') <> :kinds
+GROUP BY automation_id, version, runner ORDER BY min(rank), automation_id, version;
 
 -- name: automation_started
 UPDATE automation SET last_started_at = :now FROM @rows(id text) AS r WHERE automation.id = r.id;
