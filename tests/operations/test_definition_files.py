@@ -307,6 +307,20 @@ def test_an_automation_moves_to_the_workspace_that_its_file_says(night: Night, s
     assert night.found() == {}
 
 
+def test_who_made_an_automation_keeps_its_name_though_the_newcomer_is_read_first(night: Night, shelf: Shelf) -> None:
+    shelf.put("tea", file="b.yaml")
+    shelf.read()
+    tea = shelf.automation("tea")
+    shelf.put("tea", "description: another", file="a.yaml")
+    for _ in range(2):  # a desk that starts reads all of it anew
+        shelf.read()
+        assert (night.row(tea).path, night.row(tea).state) == (str(shelf.folder / "b.yaml"), "active")
+        assert refused(night) == [("a.yaml", "the name `tea` is taken")]
+    (shelf.folder / "b.yaml").unlink()
+    shelf.read()
+    assert night.row(tea).path == str(shelf.folder / "a.yaml"), "it is taken by whoever has it now"
+
+
 def test_an_automation_does_not_move_where_its_name_is_taken(night: Night, shelf: Shelf) -> None:
     brief = shelf.made("brief")
     night.define("brief", EVERY_HOUR, workspace="home")

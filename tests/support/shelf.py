@@ -41,7 +41,8 @@ class Shelf:
         return [(line.name, line.change) for line in self.told(whole=whole)]
 
     def told(self, *, whole: bool = True) -> list[Synced]:
-        found = scan(self.folder, default_timezone="UTC", now=self.night.now)
+        owners = self.night.store.read(lambda tx: tx.owners_of_names())
+        found = scan(self.folder, default_timezone="UTC", now=self.night.now, owners=owners)
         return load(self.night.store, self.folder, found, default_timezone="UTC", now=self.night.clock.now, whole=whole)
 
     def automation(self, name: str) -> str:

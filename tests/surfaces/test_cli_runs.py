@@ -139,6 +139,24 @@ def test_a_run_that_may_have_acted_waits_for_a_person(shell: Shell, tmp_path: Pa
         desk.communicate()
 
 
+def test_who_waits_for_a_run_does_it_when_the_desk_is_gone(shell: Shell, tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    automation(shell, "twice", f"{{script: 'test -e {begun} || {{ touch {begun}; sleep 60; }}; echo done'}}",
+               idempotent=True)
+    desk = shell.process("up")
+    try:
+        until(lambda: shell("status").code == 0 and shell("list", "--json").json["items"])
+        waiting = shell.process("run", "twice", "--wait")
+        until(begun.exists)
+        desk.kill()
+        out, err = waiting.communicate(timeout=60)
+        assert (waiting.returncode, out) == (0, "done\n")
+        assert err.startswith("the desk is gone: this process runs it\n")
+    finally:
+        desk.kill()
+        desk.communicate()
+
+
 def until(fact: Any) -> None:
     """Return as soon as it is true; the test's own timeout is the limit."""
     while not fact():

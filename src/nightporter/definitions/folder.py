@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from nightporter import logs
@@ -35,6 +36,9 @@ _PARTIAL: Final = (".tmp", ".part", ".partial", ".swp", ".bak")
 _NAME_LINE: Final = re.compile(r"""^name:[ \t]*(["']?)([a-z0-9][a-z0-9-]{0,63})\1[ \t]*(?:#.*)?$""", re.MULTILINE)
 _READING: Final = 1
 """Raised when the same text comes to mean something else, so that what was read before is not taken for it."""
+
+Owned = tuple[str, str]
+"""A workspace, and the name of an automation in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,19 +91,21 @@ def _below(path: str, cwd: Path, home: Path) -> Path:
 
 
 def scan(
-    folder: Path, previous: Iterable[Found] = (), *, default_timezone: str, now: Instant, checks: Checks | None = None
+    folder: Path, previous: Iterable[Found] = (), *, default_timezone: str, now: Instant, checks: Checks | None = None,
+    owners: Mapping[str, Owned] = MappingProxyType({}),
 ) -> list[Found]:
     """What stands in the folder now, by path. No folder is an empty one.
 
     Files whose content is that of a good one in `previous` are not read again, and keep their zone and their name
-    against newcomers. Raises BadInput when the folder cannot be listed; never for one bad file.
+    against newcomers; so do the `owners`, by path, of what was made of them at another time. Raises BadInput when the
+    folder cannot be listed; never for one bad file.
     """
     known = {found.path: found for found in previous}
     answers = [
         look(path, known.get(path), default_timezone=default_timezone, now=now, checks=checks)
         for path in (Path(folder, name) for name in definition_names(folder))
     ]
-    return one_owner_each([found for found in answers if found is not None], known)
+    return one_owner_each([found for found in answers if found is not None], known, owners)
 
 
 def definition_names(folder: Path) -> list[str]:
@@ -203,23 +209,28 @@ def _decoded(content: bytes) -> str:
         ) from None
 
 
-def one_owner_each(found: Iterable[Found], previous: Mapping[Path, Found]) -> list[Found]:
+def one_owner_each(
+    found: Iterable[Found], previous: Mapping[Path, Found], made: Mapping[str, Owned] = MappingProxyType({})
+) -> list[Found]:
     """The same files, by path, each name owned by one of them; later ones become errors naming the owner.
 
     Who had a name before keeps it, broken or not; then good files come before broken ones, and both by path.
     """
     ordered = sorted(found, key=lambda each: each.path)
-    owners: dict[tuple[str, str], Path] = {}
+    owners: dict[Owned, Path] = {}
     for each in ordered:
         before = previous.get(each.path)
         if before is not None and before.was_good and _key(before) == _key(each) and each.was_good:
+            owners.setdefault(_key(each), each.path)
+    for each in ordered:
+        if made.get(str(each.path)) == _key(each):
             owners.setdefault(_key(each), each.path)
     for each in sorted(ordered, key=lambda each: each.definition is None):
         owners.setdefault(_key(each), each.path)
     return [each if owners[_key(each)] == each.path else _taken(each, owners[_key(each)]) for each in ordered]
 
 
-def _key(found: Found) -> tuple[str, str]:
+def _key(found: Found) -> Owned:
     return found.workspace, found.name
 
 

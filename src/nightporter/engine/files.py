@@ -28,7 +28,8 @@ class DefinitionFiles:
         """Read the whole folder; `whole`: automations whose file is not in it any more are paused. Raises BadInput when
         it cannot be listed, StoreError when the store is ill."""
         folder = definitions_of(self._config)
-        found = scan(folder, default_timezone=self._config.timezone, now=self._clock.now())
+        owners = self._store.read(lambda tx: tx.owners_of_names())
+        found = scan(folder, default_timezone=self._config.timezone, now=self._clock.now(), owners=owners)
         for line in load(self._store, folder, found, default_timezone=self._config.timezone, now=self._clock.now,
                          whole=whole):
             _tell(line)

@@ -70,7 +70,7 @@ def load(
     if gone and not folder.is_dir():
         return [*synced, Synced(f"{len(gone)} automation(s)", str(folder), "unknown",
                                 "the folder of their definition files is missing; they go on as they were")]
-    for automation_id, name, _, path in gone:
+    for automation_id, name, _, path, _ in gone:
         synced += _vanish(store, automation_id, name, path, now)
     for path in refused.keys() - there:
         if Path(path).parent == folder:

@@ -103,8 +103,12 @@ class AutomationTx(TxBase):
         return self.sql.all("automation_at_path", path=path)
 
     def automations_of_files(self) -> list[Row]:
-        """`(id, name, state, path)`."""
+        """`(id, name, state, path, workspace)`."""
         return self.sql.all("automation_of_file")
+
+    def owners_of_names(self) -> dict[str, tuple[str, str]]:
+        """By the path of a definition file, the workspace and the name of what was made of it."""
+        return {path: (workspace, name) for _, name, _, path, workspace in self.automations_of_files()}
 
     def automations_of_program(self, path: str) -> list[Row]:
         """`(id, workspace, name, state)` of those that this program defined."""

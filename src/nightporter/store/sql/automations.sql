@@ -86,7 +86,7 @@ SELECT count(*) FROM automation WHERE workspace = :workspace AND name = :name;
 SELECT id, name FROM automation WHERE truth = 'file' AND path = :path AND state <> 'removed' ORDER BY id;
 
 -- name: automation_of_file
-SELECT id, name, state, path FROM automation WHERE truth = 'file' AND state <> 'removed' ORDER BY id;
+SELECT id, name, state, path, workspace FROM automation WHERE truth = 'file' AND state <> 'removed' ORDER BY id;
 
 -- name: automation_of_program
 SELECT id, workspace, name, state FROM automation WHERE truth = 'code' AND path = :path AND state <> 'removed' ORDER BY id;

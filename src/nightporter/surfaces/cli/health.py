@@ -9,7 +9,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from nightporter.clock import Instant
-from nightporter.config import Config
 from nightporter.definitions import scan
 from nightporter.engine.places import definitions_of
 from nightporter.errors import BadInput, location
@@ -80,7 +79,7 @@ def doctor(*, common: Common = USUAL) -> int:
     with opened(common) as place:
         now = place.clock.now()
         found = place.read(lambda tx: look_at(tx, now, home=home, host=socket.gethostname()))
-        found = Checkup((*_unwritable(place, found), *found.findings, *_files(config, now, found)),
+        found = Checkup((*_unwritable(place, found), *found.findings, *_files(place, now, found)),
                         (*found.checked, "files"))
     if place.out.as_json:
         place.out.json(found.as_json())
@@ -103,11 +102,12 @@ def _unwritable(place: Place, found: Checkup) -> list[Finding]:
     return [Finding("read_only", "error", why.what, why.why, why.next, place.config.store)]
 
 
-def _files(config: Config, now: Instant, found: Checkup) -> list[Finding]:
+def _files(place: Place, now: Instant, found: Checkup) -> list[Finding]:
     """Definition files with errors that no desk has read yet."""
+    config, owners = place.config, place.read(lambda tx: tx.owners_of_names())
     known = {finding.subject for finding in found.findings if finding.code in ("config_error", "refused_file")}
     try:
-        files = scan(definitions_of(config), default_timezone=config.timezone, now=now)
+        files = scan(definitions_of(config), default_timezone=config.timezone, now=now, owners=owners)
     except BadInput as error:
         return [Finding("definitions_unreadable", "error", error.what, error.why, error.next)]
     return [

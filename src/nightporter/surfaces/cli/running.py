@@ -182,6 +182,9 @@ def _started(
         asyncio.run(_work_here(place, run_id, again=wait, patience=patience))
     else:
         _wait_for(place, run_id, patience)
+        if not place.read(lambda tx: _settled(tx, run_id)) and not place.somebody_works():
+            place.out.note("the desk is gone: this process runs it")
+            asyncio.run(_work_here(place, run_id, again=wait, patience=patience))
     detail = place.read(lambda tx: run_detail(tx, run_id))
     if place.out.as_json:
         place.out.json({**told, "run": detail.as_json()})
@@ -213,9 +216,12 @@ async def _work_here(
 
 
 def _wait_for(place: Place, run_id: RunId, patience: float | None) -> None:
+    """Until it has ended, the patience is over, or nobody is there any more who could do it."""
     until = None if patience is None else time.monotonic() + patience
+    turns = 0
     while not place.read(lambda tx: _settled(tx, run_id)):
-        if until is not None and time.monotonic() > until:
+        turns += 1
+        if (until is not None and time.monotonic() > until) or (turns % 20 == 0 and not place.somebody_works()):
             return
         time.sleep(LOOK_EVERY)
 
