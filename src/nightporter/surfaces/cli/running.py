@@ -48,8 +48,8 @@ def run(
     wait: Wait = False, timeout: Patience = None, dry_run: DryRun = False, common: Common = USUAL,
 ) -> int:
     """Run an automation now. A run by hand passes a pause, the cooldown, overlap and ceilings, and uses up none of
-    them; a slot that must not overlap with the run before it finds this one there. Exit code 7 when it does not run, and
-    with --wait that of the run."""
+    them; a slot that must not overlap with the run before it finds this one there. Exit code 7 when it does not run,
+    and with --wait that of the run."""
     value, patience = _payload(payload), _patience(timeout, wait)
     with opened(common) as place:
         works = place.somebody_works()
