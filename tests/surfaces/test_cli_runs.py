@@ -126,6 +126,7 @@ def test_a_run_that_may_have_acted_waits_for_a_person(shell: Shell, tmp_path: Pa
         until(begun.exists)
         desk.kill()
         desk.wait()
+        assert shell("explain", run).err == NOBODY
         shell("tick")
         waits = shell("runs", "--state", "review", "--json").json["items"]
         assert [r["id"] for r in waits] == [run]
@@ -266,6 +267,9 @@ def test_an_interrupted_command_is_code_130(shell: Shell, tmp_path: Path) -> Non
     assert shell("runs", "--json").json["items"][0]["state"] == "review"
 
 
+NOBODY = "no desk is running, so nothing comes of it: nightporter up starts one\n"
+
+
 def test_an_explanation_says_when_nobody_is_there_to_fire(shell: Shell) -> None:
     shell("add", "every 1h", "tea", "--name", "tea")
-    assert shell("explain", "tea").err == "no desk is running, so it fires nothing: nightporter up starts one\n"
+    assert shell("explain", "tea").err == NOBODY

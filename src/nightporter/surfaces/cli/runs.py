@@ -123,13 +123,16 @@ def explain(
     """Why it ran, ran late, ended and was delivered as it was, or did not run; in a sentence or two."""
     with opened(common) as place:
         found = place.read(lambda tx: explain_it(tx, subject, place.clock.now(), at=at))
+        run_id = found.run_id
+        goes_on = found.kind == "automation" or (
+            run_id is not None and place.read(lambda tx: run_detail(tx, run_id)).line.state not in ENDED)
         works = place.somebody_works()
     if place.out.as_json:
         place.out.json(found.as_json())
     else:
         place.out.line(found.text)
-        if found.kind == "automation" and not works:
-            place.out.note("no desk is running, so it fires nothing: nightporter up starts one")
+        if goes_on and not works:
+            place.out.note("no desk is running, so nothing comes of it: nightporter up starts one")
 
 
 def cancel(run: Run, *, dry_run: DryRun = False, common: Common = USUAL) -> None:
