@@ -23,7 +23,7 @@ from nightporter.store.tx_dispatch import DispatchTx
 # By their names: the package has functions of these names.
 end, recover = (importlib.import_module(f"nightporter.dispatch.{name}") for name in ("end", "recover"))
 
-NIGHTS = 300
+NIGHTS = 1000
 """In how many of them a bug is to be found."""
 
 _fences, _health, _create = DispatchTx.fences, DispatchTx.note_health, DeliveryTx.create_deliveries
