@@ -321,6 +321,44 @@ def test_who_made_an_automation_keeps_its_name_though_the_newcomer_is_read_first
     assert night.row(tea).path == str(shelf.folder / "a.yaml"), "it is taken by whoever has it now"
 
 
+def test_a_file_that_takes_the_name_of_one_that_is_gone_leaves_none_behind_that_fires(
+    night: Night, shelf: Shelf
+) -> None:
+    shelf.put("alpha", file="a.yaml")
+    shelf.put("beta", file="b.yaml")
+    shelf.read()
+    alpha, beta = shelf.automation("alpha"), shelf.automation("beta")
+    (shelf.folder / "b.yaml").unlink()
+    shelf.put("beta", file="a.yaml")
+    shelf.read()
+    assert (night.row(alpha).state, night.row(alpha).state_by) == ("paused", "desk")
+    assert (night.row(beta).state, night.row(beta).path) == ("active", str(shelf.folder / "a.yaml"))
+    shelf.put("alpha", file="c.yaml")
+    shelf.read()
+    assert (shelf.automation("alpha"), night.row(alpha).state) == (alpha, "active")
+    assert night.found() == {}
+
+
+@pytest.mark.parametrize("names", [("beta", "gamma", "alpha"), ("gamma", "alpha", "beta"), ("beta", "gamma", "delta")])
+def test_files_that_swap_their_names_keep_the_automations_of_these_names(
+    night: Night, shelf: Shelf, names: tuple[str, ...]
+) -> None:
+    for file, name in zip("abc", ("alpha", "beta", "gamma"), strict=True):
+        shelf.put(name, file=f"{file}.yaml")
+    shelf.read()
+    ids = {name: shelf.automation(name) for name in ("alpha", "beta", "gamma")}
+    for file, name in zip("abc", names, strict=True):
+        shelf.put(name, file=f"{file}.yaml")
+    shelf.read()
+    for file, name in zip("abc", names, strict=True):
+        automation = shelf.automation(name)
+        assert automation == ids.get(name, automation)
+        assert (night.row(automation).state, night.row(automation).path) == (
+            "active", str(shelf.folder / f"{file}.yaml"))
+    assert {night.row(ids[name]).state for name in ids if name not in names} <= {"paused"}
+    assert night.found() == {}
+
+
 def test_an_automation_does_not_move_where_its_name_is_taken(night: Night, shelf: Shelf) -> None:
     brief = shelf.made("brief")
     night.define("brief", EVERY_HOUR, workspace="home")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import time
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from shell import Shell
 
+from nightporter.surfaces.api import Porter
 from nightporter.surfaces.cli import running
 
 pytest_plugins = ["homes"]
@@ -140,22 +142,49 @@ def test_a_run_that_may_have_acted_waits_for_a_person(shell: Shell, tmp_path: Pa
         desk.communicate()
 
 
-def test_who_waits_for_a_run_does_it_when_the_desk_is_gone(shell: Shell, tmp_path: Path) -> None:
+def test_who_waits_for_a_run_is_told_that_the_desk_is_gone_and_waits_for_the_next(
+    shell: Shell, tmp_path: Path
+) -> None:
     begun = tmp_path / "begun"
     automation(shell, "twice", f"{{script: 'test -e {begun} || {{ touch {begun}; sleep 60; }}; echo done'}}",
                idempotent=True)
-    desk = shell.process("up")
+    desks = [shell.process("up")]
     try:
         until(lambda: shell("status").code == 0 and shell("list", "--json").json["items"])
         waiting = shell.process("run", "twice", "--wait")
         until(begun.exists)
-        desk.kill()
-        out, err = waiting.communicate(timeout=60)
+        desks[0].kill()
+        assert waiting.stderr is not None
+        assert waiting.stderr.readline().startswith("nobody is there to run it: it waits for a desk")
+        desks.append(shell.process("up"))
+        out, _ = waiting.communicate(timeout=60)
         assert (waiting.returncode, out) == (0, "done\n")
-        assert err.startswith("the desk is gone: this process runs it\n")
     finally:
-        desk.kill()
-        desk.communicate()
+        for desk in desks:
+            desk.kill()
+            desk.communicate()
+
+
+def test_a_function_waits_for_its_program_and_is_not_failed_by_a_command(shell: Shell) -> None:
+    define(shell, "brief")
+    said = shell("run", "brief")
+    assert (said.code, "queued; it waits for the program that has its function" in said.out) == (0, True)
+    waited = shell("run", "brief", "--wait", "--timeout", "1s")
+    assert waited.code == 124
+    assert waited.err.startswith("nobody is there to run it")
+    assert [run["state"] for run in shell("runs", "brief", "--json").json["items"]] == ["queued", "queued"]
+
+
+def define(shell: Shell, name: str) -> None:
+    """A program was here that has a function of that name."""
+    porter = Porter(home=shell.home)
+    porter.automation(name=name)(print)
+
+    async def be_there() -> None:
+        async with porter.running():
+            pass
+
+    asyncio.run(be_there())
 
 
 def until(fact: Any) -> None:

@@ -130,9 +130,13 @@ def _take(tx: Tx, file: _File, default_timezone: str, now: Instant) -> str:
     named = tx.automation_named(file.definition.name, workspace=file.definition.workspace)
     # A file that came to be called otherwise keeps its automation; a moved file is found by the name in it.
     automation_id = named[0] if named else owned[0][0] if owned else None
-    return define(
+    change = define(
         tx, file.definition, truth="file", by=file.path, path=file.path, automation_id=automation_id, now=now
     ).change
+    for left, *_ in owned:  # by a file that speaks of another one now
+        if left != automation_id:
+            vanish(tx, left, reason="its definition file is another's now", now=now)
+    return change
 
 
 def _refuse(store: Store, file: _File, error: BadDefinition, default_timezone: str, now: Now) -> Synced:

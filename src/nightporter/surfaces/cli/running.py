@@ -172,20 +172,19 @@ def _started(
                          f"{name} would run" + ("" if works else " in this process: no desk is running"))
         return 0
     run_id = answer.run_id
-    if works and not wait:
+    ours = not works and not place.read(lambda tx: _is_a_programs(tx, run_id))
+    if not ours and not wait:
         if place.out.as_json:
             place.out.json({**told, "run": place.read(lambda tx: run_detail(tx, run_id)).as_json()})
         else:
-            place.out.line(f"{run_id}  queued; the desk runs it: nightporter logs -f {run_id}")
+            who = "the desk runs it" if works else "it waits for the program that has its function"
+            place.out.line(f"{run_id}  queued; {who}: nightporter logs -f {run_id}")
         return 0
-    if not works:
+    if ours:
         place.out.note("no desk is running: this process runs it")
         asyncio.run(_work_here(place, run_id, again=wait, patience=patience))
     else:
         _wait_for(place, run_id, patience)
-        if not place.read(lambda tx: _settled(tx, run_id)) and not place.somebody_works():
-            place.out.note("the desk is gone: this process runs it")
-            asyncio.run(_work_here(place, run_id, again=wait, patience=patience))
     detail = place.read(lambda tx: run_detail(tx, run_id))
     if place.out.as_json:
         place.out.json({**told, "run": detail.as_json()})
@@ -194,6 +193,11 @@ def _started(
             place.out.line(detail.output.rstrip("\n"))
         place.out.note(place.read(lambda tx: explain(tx, run_id, place.clock.now())).text)
     return exit_code(detail, waited=wait)
+
+
+def _is_a_programs(tx: Tx, run_id: RunId) -> bool:
+    """Whether only a program that has its function can do it."""
+    return operations.definition_of(tx, run_detail(tx, run_id).line.automation_id).target.kind == "function"
 
 
 async def _work_here(
@@ -217,13 +221,18 @@ async def _work_here(
 
 
 def _wait_for(place: Place, run_id: RunId, patience: float | None) -> None:
-    """Until it has ended, the patience is over, or nobody is there any more who could do it."""
+    """Until it has ended, or the patience is over. It says when nobody is there who could do it: somebody may come, and
+    what was begun is for whoever has the functions and the secrets of the one that went."""
     until = None if patience is None else time.monotonic() + patience
-    turns = 0
+    turns, alone = 0, False
     while not place.read(lambda tx: _settled(tx, run_id)):
-        turns += 1
-        if (until is not None and time.monotonic() > until) or (turns % 20 == 0 and not place.somebody_works()):
+        if until is not None and time.monotonic() > until:
             return
+        if turns % 20 == 0:
+            was_alone, alone = alone, not place.somebody_works()
+            if alone and not was_alone:
+                place.out.note("nobody is there to run it: it waits for a desk, or for its function's program")
+        turns += 1
         time.sleep(LOOK_EVERY)
 
 
