@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Mapping
 
 from databases import Databases
 
 from fire.accounts import ACCOUNTS
+from fire.deaths import DEATHS, Death, after_its_death, on_a_full_disk
 from fire.house import a_house
 from fire.recorder import a_world
 from fire.seeded import BUGS, SQLITE_ONLY
@@ -26,6 +28,8 @@ TOLD_BY = {
     "late-row": r"deliveries", "orphans": r"starts",
 }
 """Whose finding it takes: that something did not end in time is said by a slow machine too."""
+SHOWS_IN = {"no-fence": after_its_death, "lost-savepoint": on_a_full_disk}
+"""Deaths that a bug shows in, and that are few: those who look for it let them come as often as all others."""
 _ACCOUNT = re.compile(rf"(?:^|: )(audit [A-Z]-\d+\w?|{'|'.join(each.__name__ for each in ACCOUNTS)}): ")
 
 
@@ -47,6 +51,10 @@ def soak(order: Order) -> list[str]:
     return missed
 
 
+def _deaths(bug: str) -> Mapping[Death, int]:
+    return {**DEATHS, SHOWS_IN[bug]: sum(DEATHS.values())} if bug in SHOWS_IN else DEATHS
+
+
 def _hunt(order: Order, databases: Databases, bug: str, kind: str) -> tuple[int, list[str]]:
     """`(kills, what tells of the bug)`: none where it was not caught."""
     kills, number = 0, 0
@@ -57,7 +65,7 @@ def _hunt(order: Order, databases: Databases, bug: str, kind: str) -> tuple[int,
         name = f"{bug}_{seed}"
         store = str(folder / "ledger.db") if kind == "sqlite" else databases.create(name, migrated=True)
         with a_world(folder) as world, a_house(folder, store, world, bug=bug, patience=PATIENCE) as house:
-            figures, said = storm(house, rounds=ROUNDS, seed=seed)
+            figures, said = storm(house, rounds=ROUNDS, seed=seed, deaths=_deaths(bug))
         kills += figures.kills
         if kind == "postgres":
             databases.drop(name)

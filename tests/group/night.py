@@ -134,6 +134,7 @@ class Group:
                     self.house.kill(member.desk)
                 case "hangs":
                     self._hang(member.desk)
+                    began = time.monotonic()  # it went on between its first tries to stand still
                 case _:
                     assert member.road is not None
                     member.road.swallow()

@@ -144,7 +144,9 @@ class Aftermath(Sending):
         self.store.write(lambda tx: tx.end_worker(worker.id, "stopped", now=self.now))
         worker.alive, worker.ended = False, True
         worker.flying, worker.sending = [], []
-        if any(r.worker == worker.id for r in self.account.in_state("running")):
+        if any(r.worker == worker.id for r in self.account.in_state("running")) or any(
+            d.worker == worker.id for d in self.account.deliveries("sending")
+        ):  # under a claim whose answer was lost
             self.unrepaired = True
 
     # -- retention ---------------------------------------------------------------------------------------------------
