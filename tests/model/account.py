@@ -106,8 +106,8 @@ class Run:
         return self.overlap in (Overlap.QUEUE, Overlap.REPLACE)
 
     def before(self, other: Run) -> bool:
-        """It comes first. Of two that were admitted at the same instant by different hands, either may."""
-        return self.order < other.order and self.rank != other.rank
+        """It comes first. Of two that wait and were admitted at the same instant by different hands, either may."""
+        return self.order < other.order and (self.rank < other.rank or self.state != "queued")
 
     @property
     def done(self) -> int:
