@@ -62,6 +62,7 @@ class Membership:
             lock.let_go()  # its file stays: were it written all the same, a free lock says that nobody is behind it
             raise
         self.worker, self._lock, self._word = worker, lock, ""
+        self._leases.renewed()
 
     def beat(self) -> bool:
         """Renew the lease. False: somebody declared this worker dead, and nothing it holds is its own. One who cannot
