@@ -6,6 +6,7 @@ cannot know (how long a wait is drawn) it takes from there and looks whether tha
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -61,6 +62,7 @@ class Run:
     trigger: Trigger
     wish: Wish
     order: int
+    """Of its admission, among all."""
     queued_at: int
     rank: int
     overlap: Overlap
@@ -106,8 +108,9 @@ class Run:
         return self.overlap in (Overlap.QUEUE, Overlap.REPLACE)
 
     def before(self, other: Run) -> bool:
-        """It comes first. Of two that wait and were admitted at the same instant by different hands, either may."""
-        return self.order < other.order and (self.rank < other.rank or self.state != "queued")
+        """It comes first. Of two that were admitted at the same instant by different hands, either may."""
+        same_instant = self.queued_at == other.queued_at and self.rank >= other.rank and self.state == "queued"
+        return self.order < other.order and not same_instant
 
     @property
     def done(self) -> int:
@@ -140,6 +143,7 @@ class Account:
     taker: str = ""
     """The worker that is offered what is admitted."""
     tally: Counter[str] = field(default_factory=Counter)
+    _turns: Iterator[int] = field(default_factory=itertools.count)
 
     def named(self, name: str) -> Automation | None:
         return next((a for a in self.automations.values() if a.name == name and a.state != "removed"), None)
@@ -249,7 +253,7 @@ class Account:
                     a.told_of += 1
         priority = 3 if by_hand else a.wish.priority
         self.runs[run_id] = Run(
-            run_id, a, trigger, a.wish, len(self.lines), now, now + priority * 10 * MICRO + place,
+            run_id, a, trigger, a.wish, next(self._turns), now, now + priority * 10 * MICRO + place,
             Overlap.PARALLEL if by_hand else trigger.overlap, slot, a.wish.attempts,
         )
         trigger.runs += 1
