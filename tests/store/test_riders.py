@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import pytest
@@ -15,22 +15,7 @@ from nightporter.store import Tx
 from nightporter.store.tx_admission import Arrival, NewRun
 from nightporter.store.writer import Writer
 
-
-@pytest.fixture
-def faults() -> Faults:
-    return Faults()
-
-
-@pytest.fixture
-def kicked() -> list[frozenset[str]]:
-    return []
-
-
-@pytest.fixture
-def writer(faults: Faults, kicked: list[frozenset[str]]) -> Iterator[Writer]:
-    made = Writer(lambda: faults, kicked.append, group=10)
-    yield made
-    made.close()
+pytest_plugins = ["faults"]
 
 
 def test_a_rider_rides_in_the_commit_of_whoever_kicked(writer: Writer, faults: Faults) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from concurrent.futures import Future
 
 import pytest
@@ -14,25 +13,9 @@ from nightporter.errors import StoreEntangled, StoreError, StoreLocked, StoreRef
 from nightporter.store import Tx
 from nightporter.store.writer import Writer
 
-
-@pytest.fixture
-def faults() -> Faults:
-    return Faults()
-
-
-@pytest.fixture
-def kicked() -> list[frozenset[str]]:
-    return []
-
-
-@pytest.fixture
-def writer(faults: Faults, kicked: list[frozenset[str]]) -> Iterator[Writer]:
-    made = Writer(lambda: faults, kicked.append, group=10)
-    yield made
-    made.close()
-
-
 # -- the order of things ------------------------------------------------------------------------------------------
+
+pytest_plugins = ["faults"]
 
 
 def test_nobody_is_answered_before_the_commit(writer: Writer, faults: Faults) -> None:

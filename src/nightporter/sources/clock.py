@@ -27,7 +27,7 @@ from nightporter.sources.rezoning import rezone, rezone_one
 from nightporter.sources.together import Together
 from nightporter.store import Store, Tx
 from nightporter.store.portion import Portion
-from nightporter.store.tx_clock import Armed, schedule_from
+from nightporter.store.tx_clock import Armed, as_armed, schedule_from
 from nightporter.words import Answer, Firing, Policy, Reason, Schedule, Settled, TriggerId, Verdict
 
 log = logs.get(__name__)
@@ -140,14 +140,11 @@ def settle(tx: Tx, automation_id: str, *, now: Instant) -> None:
     rezone_one(tx, automation_id, now=now)
     plans = []
     for trigger in tx.triggers(automation_id):
-        if trigger.next_fire_at is None or trigger.next_fire_at > now or trigger.schedule is None:
+        armed = as_armed(automation_id, trigger)
+        if armed is None or armed.next_fire_at > now:
             continue
-        armed = Armed(
-            trigger.id, automation_id, trigger.schedule, trigger.version, trigger.next_fire_at, trigger.policy,
-            trigger.tzdata,
-        )
         try:
-            plans.append(plan(armed, schedule_from(trigger.schedule), now))
+            plans.append(plan(armed, schedule_from(armed.schedule), now))
         except Exception as error:  # as in a tick: whoever pauses or mends it must get past it
             log.error("clock.unreadable_trigger", trigger=trigger.id, error=str(error))
             tx.quarantine_trigger(trigger.id, str(error), now=now)

@@ -17,7 +17,7 @@ from nightporter.rules.schedule import next_due, same_occurrence
 from nightporter.rules.zones import TZDATA
 from nightporter.sources.together import Together
 from nightporter.store import Store, Tx
-from nightporter.store.tx_clock import Armed, Stale, schedule_from
+from nightporter.store.tx_clock import Armed, Stale, as_armed, schedule_from
 
 log = logs.get(__name__)
 
@@ -56,20 +56,18 @@ def move(tx: Tx, moves: Sequence[Move], *, now: Instant) -> list[Move]:
     return others
 
 
-def rezone_one(tx: Tx, automation_id: str, *, now: Instant) -> bool:
+def rezone_one(tx: Tx, automation_id: str, *, now: Instant) -> None:
     """The same for the triggers of one automation that is about to change: which of their occurrences are answered
-    cannot be told afterwards. Whether there were any."""
+    cannot be told afterwards."""
     moves = []
     for trigger in tx.triggers(automation_id):
-        if trigger.next_fire_at is None or trigger.tzdata == TZDATA or trigger.schedule is None:
+        armed = as_armed(automation_id, trigger)
+        if armed is None or armed.tzdata == TZDATA:
             continue
-        armed = Armed(trigger.id, automation_id, trigger.schedule, trigger.version, trigger.next_fire_at,
-                      trigger.policy, trigger.tzdata)
         with contextlib.suppress(Exception):  # it is put aside when its slot comes
             moves.append(moved(Stale(armed, trigger.wall, trigger.owed_since, trigger.last_fired_at)))
     if moves:
         _told(move(tx, moves, now=now))
-    return bool(moves)
 
 
 def _stale(tx: Tx, after: str) -> list[Stale]:

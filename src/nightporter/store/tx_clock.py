@@ -11,6 +11,7 @@ from typing import get_args
 from nightporter.clock import Instant
 from nightporter.errors import NightporterError
 from nightporter.rules.schedule import wall_of
+from nightporter.store.tx_automations import TriggerRow
 from nightporter.store.tx_base import TxBase
 from nightporter.words import Schedule
 from nightporter.words.automation import ScheduleKind
@@ -29,6 +30,14 @@ class Armed:
     next_fire_at: Instant
     policy: str
     tzdata: str
+
+
+def as_armed(automation_id: str, trigger: TriggerRow) -> Armed | None:
+    """The same of a trigger's row; None where no slot is set."""
+    if trigger.next_fire_at is None or trigger.schedule is None:
+        return None
+    return Armed(trigger.id, automation_id, trigger.schedule, trigger.version, trigger.next_fire_at, trigger.policy,
+                 trigger.tzdata)
 
 
 @dataclass(frozen=True, slots=True)
