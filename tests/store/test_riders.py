@@ -15,7 +15,7 @@ from nightporter.store import Tx
 from nightporter.store.tx_admission import Arrival, NewRun
 from nightporter.store.writer import Writer
 
-pytest_plugins = ["faults"]
+pytest_plugins = ["writers"]
 
 
 def test_a_rider_rides_in_the_commit_of_whoever_kicked(writer: Writer, faults: Faults) -> None:

@@ -24,7 +24,7 @@ from nightporter.errors import BadInput, Conflict, StoreCorrupt, StoreError, Sto
 from nightporter.sources.clock import ClockSource
 from nightporter.store import Store, Tx, open_store
 from nightporter.store.named import migrations
-from nightporter.store.sqlite import SqliteStore
+from nightporter.store.sqlite import SqliteStore, SqliteTransactions
 from nightporter.store.upshot import Unwritten, Upshot, Written
 from nightporter.words import Ended, Ending, Limits
 from words import a_clock_trigger, an_automation
@@ -252,6 +252,7 @@ def test_a_full_disk_waits_for_no_reader(tmp_path: Path) -> None:
     with closing(SqliteStore(tmp_path / "ledger.db", now=NOW, patience=60)) as ledger:
         [pages] = ledger.write(lambda tx: [row[0] for row in connection_of(tx).execute("PRAGMA page_count")])
         ledger.write(lambda tx: connection_of(tx).execute(f"PRAGMA max_page_count={pages}") and None)
+        ledger.write(lambda tx: tx.put_setting("a", "x"))  # it is in the log, and a reader needs it there
         inside, go = threading.Event(), threading.Event()
 
         def looks_for_long(tx: Tx) -> None:
@@ -281,25 +282,36 @@ def answering(future: Future[Any]) -> Callable[[Upshot[Any]], None]:
     return answer
 
 
-def test_who_was_refused_is_told_though_another_process_holds_the_store_by_then(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.db"
-    with closing(SqliteStore(path, now=NOW, patience=60)) as ours, closing(SqliteStore(path, now=NOW)) as theirs:
-        told, theirs_done = Future[None](), Future[None]()
-        began = threading.Event()
+def test_who_is_undone_holds_no_lock_until_the_next_has_its_turn(ledger: SqliteStore, path: Path) -> None:
+    transactions = SqliteTransactions(str(path), patience=1)
+    with closing(transactions), closing(apsw.Connection(str(path))) as other:
+        tx = transactions.begin()
+        transactions.savepoint()
+        tx.put_setting("refused", "x")
+        transactions.rollback_to()
+        other.execute("BEGIN IMMEDIATE")  # at once: it has no patience
+        other.execute("ROLLBACK")
+        assert (transactions.alive(), transactions.wrote()) == (True, False)
+        transactions.savepoint()
+        tx.put_setting("next", "x")
+        transactions.release()
+        transactions.commit()
+        assert transactions.wrote()
+    assert ledger.read(lambda tx: (tx.setting("refused"), tx.setting("next"))) == (None, "x")
 
-        def holds(tx: Tx) -> None:
-            tx.put_setting("theirs", "x")
-            assert isinstance(told.exception(20), Conflict)
 
-        def refused(tx: Tx) -> None:
-            tx.put_setting("ours", "x")
-            theirs.writer.post(holds, answering(theirs_done))
-            began.wait(0.3)  # theirs asks for the lock by then
-            raise Conflict("no")
-
-        ours.writer.post(refused, answering(told))
-        theirs_done.result(30)
-        assert ours.read(lambda tx: (tx.setting("ours"), tx.setting("theirs"))) == (None, "x")
+def test_a_transaction_in_which_all_was_undone_ends_without_a_commit(path: Path, ledger: SqliteStore) -> None:
+    transactions = SqliteTransactions(str(path), patience=1)
+    with closing(transactions):
+        tx = transactions.begin()
+        transactions.savepoint()
+        tx.put_setting("refused", "x")
+        transactions.rollback_to()
+        transactions.commit()
+        assert not transactions.wrote()
+        transactions.begin()
+        transactions.rollback()
+    assert ledger.read(lambda tx: tx.setting("refused")) is None
 
 
 def test_where_the_store_cannot_be_begun_for_one_the_others_do_not_wait_each_for_themselves(tmp_path: Path) -> None:

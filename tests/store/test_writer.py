@@ -15,7 +15,7 @@ from nightporter.store.writer import Writer
 
 # -- the order of things ------------------------------------------------------------------------------------------
 
-pytest_plugins = ["faults"]
+pytest_plugins = ["writers"]
 
 
 def test_nobody_is_answered_before_the_commit(writer: Writer, faults: Faults) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar, cast
-
-import pytest
 
 from nightporter.errors import StoreError, StoreUnwritable
 from nightporter.store import Tx
@@ -86,21 +84,3 @@ def post(
 
 def fails(tx: Tx) -> None:
     raise ValueError("this one is bad")
-
-
-@pytest.fixture
-def faults() -> Faults:
-    return Faults()
-
-
-@pytest.fixture
-def kicked() -> list[frozenset[str]]:
-    return []
-
-
-@pytest.fixture
-def writer(faults: Faults, kicked: list[frozenset[str]]) -> Iterator[Writer]:
-    """A writer over transactions that fail where they are told to."""
-    made = Writer(lambda: faults, kicked.append, group=10)
-    yield made
-    made.close()
