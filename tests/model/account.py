@@ -236,7 +236,7 @@ class Account:
             assert run is not None
             self._admit(run, trigger, slot, now, place)
         for one in begun:
-            self._begins_at_once(one, now)
+            self.begins_at_once(one, now)
 
     def _admit(self, run_id: str, trigger: Trigger, slot: int | None, now: int, place: int) -> None:
         assert run_id not in self.runs, f"{run_id} was admitted twice"
@@ -279,7 +279,7 @@ class Account:
         if marked:
             run.marks.add(run.token)
 
-    def _begins_at_once(self, one: Claimed, now: int) -> None:
+    def begins_at_once(self, one: Claimed, now: int) -> None:
         run = self.run(one.work.run_id)
         self.may_start(run)
         passed = [r.id for r in self.of(run.automation, "queued") if r.before(run) and not r.ready

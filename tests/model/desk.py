@@ -173,9 +173,11 @@ class Desk:
 
         error = self.try_("tick", ticks, trouble)
         heard: dict[str, list[Admitted]] = defaultdict(list)
+        begun: list[Claimed] = []
         for each in self.done:
-            for one in each.admitted:
-                heard[one[1].trigger_id].append(one)
+            for at, firing, answer, place, at_once in each.admitted:
+                heard[firing.trigger_id].append((at, firing, answer, place, ()))
+                begun += at_once
         for a in list(self.account.automations.values()):
             for trigger in a.triggers.values():
                 due = trigger.owed is not None and (trigger.armed or 0) <= now
@@ -185,5 +187,7 @@ class Desk:
                 if trigger.owed is None and not ran:
                     a.complete(now)
         assert not heard, f"these owed nothing: {heard}"
+        for run in begun:  # of whichever trigger: once all that was admitted beside them is there
+            self.account.begins_at_once(run, now)
         if error is None and self.source.evaluated_at is not None:
             self.store.write(lambda tx: tx.put_setting("due_evaluated_at", str(self.source.evaluated_at)))

@@ -60,8 +60,8 @@ def test_a_store_with_everything_under_way_is_brought_forward_and_nothing_of_it_
 def test_what_was_under_way_is_taken_back_and_ended_by_todays_desk(home: Home) -> None:
     before = counts(home.store)
     under_way = {row[0] for row in rows(home.store, "SELECT id FROM run WHERE ended_at IS NULL")}
+    home.ask("enable", "asleep")
     with home.desk():
-        home.ask("enable", "asleep")
         home.until_none("SELECT id, state FROM run WHERE state IN ('queued', 'running', 'held', 'lost')")
         home.until_none("SELECT id, state FROM delivery WHERE state IN ('pending', 'sending')")
     home.ask("audit")
