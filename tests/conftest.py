@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from acting import a_worker
 from databases import Databases, shared_server
 from engines import Engines
 from flights import Fly
@@ -92,8 +93,8 @@ async def fly(store: Store, clock: ManualClock, tmp_path: Path) -> AsyncIterator
 
     def make(*runners: Runner | QuickRunner, slots: int = 16, only: RunId | None = None) -> Flight:
         flight = Flight(
-            store, clock, {r.kind: r for r in runners}, worker="wrk_1", slots=slots, scratch=tmp_path / "scratch",
-            only=only,
+            store, clock, {r.kind: r for r in runners}, worker=a_worker(store, clock.now(), name="wrk_1"), slots=slots,
+            scratch=tmp_path / "scratch", only=only,
         )
         flights.append(flight)
         return flight

@@ -124,6 +124,7 @@ PLANTS = (
     Plant("I-30", "a boot left a dead worker's run", worker_of("lonely", 30 * SECOND), booted=True),
     Plant("I-31", "a queue stands still", run("waiting", "run_after = run_after - ?", 20 * MINUTE)),
     Plant("N-05", "a run waits for nobody", run("waiting", "blocked = 'overlap'")),
+    Plant("N-05", "a run waits for a place that nobody has", run("kept", "blocked = 'concurrency'")),
     Plant("N-06", "a run waits for a pause that is not", run("waiting", "blocked = 'paused'")),
     Plant("N-07", "a run is left lost", a_run_left_lost),
     Plant("N-08", "a run runs on and on", a_run_that_never_ended),

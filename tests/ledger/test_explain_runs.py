@@ -161,6 +161,7 @@ def test_a_delivery_whose_worker_died_may_have_arrived(store: Store) -> None:
 
     run = ran(store, Ended.ok("hello"), deliver=[FILE])
     now = after(NOW, seconds=4)
+    a_worker(store, now, name="wrk_gone")
     store.write(lambda tx: delivery.claim(tx, worker="wrk_gone", room=5, lanes={}, now=now))
     assert "It is being delivered to out (file)." in said(store, run, now).text
     store.write(lambda tx: delivery.recover(tx, "wrk_gone", {}, now=now))

@@ -396,6 +396,24 @@ def test_runs_of_an_automation_that_sleeps_step_aside_until_it_wakes(night: Nigh
     assert runs(night.claim()) == [run]
 
 
+@pytest.mark.parametrize("pauses", ["while one is going", "once one may start"])
+def test_a_run_by_hand_does_not_wait_behind_runs_that_a_pause_holds(night: Night, pauses: str) -> None:
+    brief = an_automation(night.store, now=night.clock.now(), limits=Limits(concurrent=1))
+    for _ in range(3):
+        admitted(night, brief)
+    [going] = night.claim()
+    night.sleep(minutes=10)
+    by_hand = admitted(night, brief, trigger="manual")
+    assert night.claim() == []
+    if pauses == "once one may start":
+        night.end((going, Ended.ok("x")))
+    rows(night.store, "UPDATE automation SET state = 'paused'")
+    if pauses == "while one is going":
+        night.end((going, Ended.ok("x")))
+    assert runs(night.claim()) == [by_hand]
+    assert set(rows(night.store, "SELECT blocked FROM run WHERE state = 'queued'")) == {("paused",)}
+
+
 def test_a_run_with_a_time_is_claimed_at_that_time(night: Night) -> None:
     brief = an_automation(night.store, now=night.clock.now())
     run = admitted(night, brief)

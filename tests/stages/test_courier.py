@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from acting import a_worker
 from desks import until
 from flights import ToldDestination, landed, launched
 from night import Night
@@ -28,6 +29,12 @@ OUT = Destination("out", "told", {"url": "https://one.example.org"})
 DELIVERED = Sent(Receipt.DELIVERED, evidence="200 OK", status=200)
 
 Carry = Callable[..., Courier]
+
+
+@pytest.fixture(autouse=True)
+def joined(store: Store, clock: ManualClock) -> None:
+    """The worker of these tests is there."""
+    a_worker(store, clock.now(), name="wrk_1")
 
 
 @pytest.fixture
@@ -302,7 +309,6 @@ async def test_a_try_is_recorded_when_the_store_is_well_again(
 
 
 async def test_a_worker_that_was_declared_dead_takes_nothing(store: Store, clock: ManualClock, carry: Carry) -> None:
-    store.write(lambda tx: tx.join("wrk_1", role="desk", host="here", pid=1, lock_path="", now=clock.now()))
     results(store, clock, 1)
     store.write(lambda tx: tx.end_worker("wrk_1", "dead", now=clock.now()))
     carry(ToldDestination(delivered)).look()

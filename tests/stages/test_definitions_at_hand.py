@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from acting import a_worker
 from flights import ToldRunner, done, landed
 from turns import held
 
@@ -21,6 +22,12 @@ from nightporter.words import AutomationId, Desk, Ended, Work
 from words import a_definition, a_firing, fire, insert_automation, rows, run_row
 
 BRIEF = AutomationId("aut_default_brief")
+
+
+@pytest.fixture(autouse=True)
+def joined(store: Store, clock: ManualClock) -> None:
+    """The worker of these tests is there."""
+    a_worker(store, clock.now(), name="wrk_1")
 
 
 def define(said: str, clock: ManualClock) -> Callable[[Tx], object]:

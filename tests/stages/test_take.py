@@ -127,9 +127,16 @@ def test_a_stopped_desk_takes_nothing(night: Night) -> None:
 def test_a_worker_that_was_declared_dead_takes_nothing(night: Night) -> None:
     brief = an_automation(night.store, now=night.clock.now())
     now = night.clock.now()
-    night.store.write(lambda tx: tx.join("wrk_1", role="desk", host="h", pid=1, lock_path="", now=now))
     night.store.write(lambda tx: tx.end_worker("wrk_1", "dead", now=now))
     assert arrive(night, a_firing(brief)) == []
+    assert states(night.store) == ["queued"]
+
+
+def test_nor_does_one_that_was_declared_dead_so_long_ago_that_nothing_is_known_of_it(night: Night) -> None:
+    brief = an_automation(night.store, now=night.clock.now())
+    rows(night.store, "DELETE FROM worker")
+    assert arrive(night, a_firing(brief)) == []
+    assert night.claim() == []
     assert states(night.store) == ["queued"]
 
 

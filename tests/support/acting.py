@@ -12,7 +12,7 @@ from nightporter.delivery import Tried
 from nightporter.dispatch import Attempt, Claimed, Definitions, Runners, claim, end, recover
 from nightporter.runners.echo import Echo
 from nightporter.runners.noop import Noop
-from nightporter.store import Store
+from nightporter.store import Store, Tx
 from nightporter.words import Desk, Ended, RunId, Sent, Work
 
 _workers = itertools.count(1)
@@ -36,10 +36,15 @@ def after(now: int, **span: float) -> Instant:
     return Instant(now + micros(timedelta(**span)))
 
 
-def a_worker(store: Store, now: Instant, role: str = "desk") -> str:
-    """A worker that has joined."""
-    name = f"wrk_{next(_workers)}"
-    store.write(lambda tx: tx.join(name, role=role, host="here", pid=4711, lock_path="", now=now))
+def a_worker(store: Store, now: Instant, role: str = "desk", *, name: str = "") -> str:
+    """A worker that has joined; one of this name, which may have been there already."""
+    name = name or f"wrk_{next(_workers)}"
+
+    def join(tx: Tx) -> None:
+        if not tx.has_ended(name) and name not in {row[0] for row in tx.workers()}:
+            tx.join(name, role=role, host="here", pid=4711, lock_path="", now=now)
+
+    store.write(join)
     return name
 
 
@@ -65,6 +70,7 @@ def die(store: Store, worker: str, now: Instant) -> dict[str, int]:
 
 def send(store: Store, sent: Sent, now: Instant, *, worker: str = "wrk_courier") -> None:
     """What is to be delivered is handed over once, and the try ends so."""
+    a_worker(store, now, name=worker)
     taken = store.write(lambda tx: delivery.claim(tx, worker=worker, room=10, lanes={}, now=now))
     assert taken
     store.write(lambda tx: delivery.record(tx, [Tried(t, sent) for t in taken], {}, now=now))

@@ -158,9 +158,10 @@ def _under_way(night: Night, names: dict[str, str]) -> None:
     lost = night.start(names["job"], worker=worker)
     night.lose(worker)
     runs["in review"] = lost.work.run_id
-    kept = night.fire(names["asleep"]).run_id
+    kept = [night.fire(names["asleep"]).run_id or "" for _ in range(2)]
     night.pause(names["asleep"])
-    assert night.begin(run=kept) == []
+    assert [night.begin(run=one) for one in kept] == [[], []]
+    runs["kept"] = kept[0]
     runs["lonely"] = night.start(names["plain"], worker=a_worker(night.store, night.now)).work.run_id
     runs["going first"] = night.start(names["line"]).work.run_id
     runs["behind"] = night.fire(names["line"]).run_id or ""

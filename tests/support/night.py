@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from acting import a_worker
+
 from nightporter import delivery
 from nightporter.clock import ManualClock
 from nightporter.delivery import Destinations, Sending, Tried, record
@@ -60,6 +62,9 @@ class Night:
     clock: ManualClock
     worker: str = "wrk_1"
     known: Definitions = field(default_factory=Definitions)
+
+    def __post_init__(self) -> None:
+        a_worker(self.store, self.clock.now(), name=self.worker)
 
     def claim(self, room: int = 100, *, only: str | None = None) -> list[Claimed]:
         return self.store.write(lambda tx: claim(

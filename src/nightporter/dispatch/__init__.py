@@ -7,13 +7,14 @@
     Leaves        Ended runs, with a delivery for each destination; or queued, held or review.
     Picked up by  delivery; a person, for review and dead letters
 
-Read `claim` over `at_hand`, `end`, `flight` over `nightporter.air`, then `traces`, `recover` and `cancel`.
+Read `claim` over `at_hand`, `end`, `flight` over `nightporter.air`, then `traces`, `behind`, `recover` and `cancel`.
 """
 
 from nightporter.dispatch.at_hand import Definitions, Runners
+from nightporter.dispatch.behind import release_behind
 from nightporter.dispatch.cancel import cancel
 from nightporter.dispatch.claim import Claimed, claim
-from nightporter.dispatch.end import Attempt, Final, conclude, end, release_behind
+from nightporter.dispatch.end import Attempt, Final, conclude, end
 from nightporter.dispatch.flight import Flight
 from nightporter.dispatch.recover import recover
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from nightporter.air import Key
 from nightporter.clock import Instant
 from nightporter.dispatch.at_hand import Definitions, Runners
+from nightporter.dispatch.behind import ASLEEP, release_behind
 from nightporter.store import Tx
 from nightporter.store.tx_admission import Arrival, NewRun
 from nightporter.store.tx_dispatch import Candidate
@@ -70,6 +71,7 @@ def claim(
         chosen += some
         counted |= starts
         tx.block(blocked)
+        release_behind(tx, {c.automation_id for c in ours if (c.run_id, "paused") in blocked})
         if not blocked and len(ours) == len(found):
             break  # otherwise others may stand behind those that are out of the way now
     tx.note_starts(counted, now=now)
@@ -178,10 +180,6 @@ def _choose(tx: Tx, candidates: Sequence[Candidate]) -> tuple[list[Candidate], l
             if c.cooldown and c.source != "manual":
                 starts.add(automation)
     return chosen, blocked, starts
-
-
-ASLEEP = frozenset({"proposed", "paused", "auto_paused", "config_error"})
-"""States of an automation whose queued runs wait until it is enabled."""
 
 
 def _claimed(

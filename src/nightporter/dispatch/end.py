@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -11,6 +11,7 @@ from hashlib import blake2b
 from nightporter.air import Form, Key
 from nightporter.clock import Instant
 from nightporter.dispatch.at_hand import Runners
+from nightporter.dispatch.behind import release_behind
 from nightporter.dispatch.claim import Claimed, started_key
 from nightporter.dispatch.traces import announce_reviews, read_traces
 from nightporter.rules.ending import (
@@ -74,7 +75,7 @@ def end(tx: Tx, attempts: Sequence[Attempt], runners: Runners, *, now: Instant) 
          a.claimed.definition.owner if a.claimed.definition else "", n.error)
         for a, n in won if n.state is RunState.REVIEW
     ], now=now)
-    release_behind(tx, {a.claimed.work.automation_id for a, _ in won}, now=now)
+    release_behind(tx, {a.claimed.work.automation_id for a, _ in won})
     nexts = {a.key: n for a, n in won}
     return [nexts.get(key) for key in keys]
 
@@ -104,7 +105,7 @@ def end_alone(tx: Tx, attempts: Sequence[Attempt], *, now: Instant) -> list[Resu
     tx.write_inbox([_dead_letter(Final(
         a.claimed.work.run_id, a.claimed.work.automation_id, a.claimed.work.workspace, a.claimed.work.automation,
         n.state, n.outcome, n.reason, n.error, n.dead, None), now) for a, n in won], now=now)
-    release_behind(tx, {a.claimed.work.automation_id for a, _ in won}, now=now)
+    release_behind(tx, {a.claimed.work.automation_id for a, _ in won})
     nexts = {a.key: n for a, n in won}
     return [nexts.get(a.key) for a in attempts]
 
@@ -256,25 +257,6 @@ def _dead_letter(f: Final, now: Instant) -> tuple[object, ...]:
         f"{f.reason.sentence if f.reason else ''} {f.error}\n"
         f"nightporter explain {f.run_id} says more; nightporter replay {f.run_id} runs it again.".strip(),
     )
-
-
-def release_behind(tx: Tx, automation_ids: Iterable[str], *, now: Instant) -> None:
-    """Let go the runs that waited for another run of these automations, as far as their limits allow."""
-    ids = set(automation_ids)
-    waiting = tx.behind(ids)
-    if not waiting:
-        return
-    counts = tx.going_counts({row[0] for row in waiting})
-    free: list[str] = []
-    for automation, run, blocked, concurrent in waiting:
-        running, in_the_way = counts[automation]
-        if blocked == "overlap" and in_the_way == 0:
-            free.append(run)
-            counts[automation] = (running, 1)
-        elif blocked == "concurrency" and (concurrent is None or running < concurrent):
-            free.append(run)
-            counts[automation] = (running + 1, in_the_way)
-    tx.unblock(free)
 
 
 def _roll_up(tx: Tx, finals: Sequence[Final], now: Instant) -> None:

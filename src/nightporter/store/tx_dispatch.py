@@ -252,7 +252,8 @@ class DispatchTx(TxBase):
     # -- what an ending changes beside the run -----------------------------------------------------------------
 
     def behind(self, automation_ids: Collection[str]) -> list[Row]:
-        """`(automation, run, blocked, concurrent)` of runs that wait for another, by automation and rank."""
+        """`(automation, run, blocked, concurrent, source, its automation's state)` of runs that wait for another, by
+        automation and rank."""
         return self.sql.each("run_behind", [(a,) for a in sorted(automation_ids)])
 
     def going_counts(self, automation_ids: Collection[str]) -> dict[str, tuple[int, int]]:

@@ -291,14 +291,20 @@ SELECT q.*, count(*) OVER () FROM (
 ) AS q ORDER BY 3, 1 LIMIT 10;
 
 -- name: audit_waits_for_nobody
--- Whoever waits for another run of its automation has one to wait for that does not itself wait for another.
+-- Whoever waits for another run of its automation has one to wait for that does not itself wait for another; for a place
+-- under the ceiling, one that is there or about to be.
 SELECT q.*, count(*) OVER () FROM (
     SELECT r.id, r.automation_id, r.blocked FROM run r
     LEFT JOIN (SELECT DISTINCT automation_id FROM run
                WHERE state IN ('queued', 'running', 'held', 'lost')
                  AND (blocked IS NULL OR blocked NOT IN ('overlap', 'concurrency'))) AS g
       ON g.automation_id = r.automation_id
-    WHERE r.state = 'queued' AND r.blocked IN ('overlap', 'concurrency') AND g.automation_id IS NULL
+    LEFT JOIN (SELECT DISTINCT automation_id FROM run
+               WHERE state IN ('queued', 'running', 'held', 'lost')
+                 AND (state = 'running' OR state = 'queued' AND blocked IS NULL)) AS p
+      ON p.automation_id = r.automation_id
+    WHERE r.state = 'queued' AND (r.blocked IN ('overlap', 'concurrency') AND g.automation_id IS NULL
+                                  OR r.blocked = 'concurrency' AND p.automation_id IS NULL)
 ) AS q ORDER BY 1 LIMIT 10;
 
 -- name: audit_held_by_no_pause

@@ -8,9 +8,9 @@ WHERE id IN (SELECT due.id FROM run AS due WHERE due.blocked = 'time' AND due.st
              @lock_free(due));
 
 -- name: claim_facts
--- Whether the desk is stopped, this worker was declared dead, and the time of a retry or a held run has come.
+-- Whether the desk is stopped, this worker was declared dead (for so long, maybe, that its row is gone), and the time of a retry or a held run has come.
 SELECT EXISTS (SELECT 1 FROM setting WHERE key = 'stopped'),
-       EXISTS (SELECT 1 FROM worker WHERE id = :worker AND ended_at IS NOT NULL),
+       NOT EXISTS (SELECT 1 FROM worker WHERE id = :worker AND ended_at IS NULL),
        EXISTS (SELECT 1 FROM run WHERE blocked = 'time' AND run_after <= :now);
 
 -- name: run_timed_next
@@ -218,7 +218,7 @@ SELECT id, token, cancel_reason, cancel_by FROM run WHERE state IN ('queued', 'r
 
 -- name: run_behind
 -- The runs that wait for another run of these automations, oldest first.
-SELECT run.automation_id, run.id, run.blocked, a.concurrent
+SELECT run.automation_id, run.id, run.blocked, a.concurrent, run.source, a.state
 FROM @rows(automation_id text) AS r
 JOIN run ON run.automation_id = r.automation_id
 JOIN automation a ON a.id = r.automation_id

@@ -11,7 +11,7 @@ ORDER BY next_try_at LIMIT :room FOR UPDATE OF delivery SKIP LOCKED;
 -- does not get it takes the desk for stopped, and a stop waits for the claims before it, so that it finds what they
 -- start. What stopped the desk before the lock was had, and after this statement began, is seen by the next one.
 SELECT NOT pg_try_advisory_xact_lock_shared(7110462209113003) OR EXISTS (SELECT 1 FROM setting WHERE key = 'stopped'),
-       EXISTS (SELECT 1 FROM worker WHERE id = :worker AND ended_at IS NOT NULL),
+       NOT EXISTS (SELECT 1 FROM worker WHERE id = :worker AND ended_at IS NULL),
        EXISTS (SELECT 1 FROM run WHERE blocked = 'time' AND run_after <= :now);
 
 -- name: names_lock
