@@ -71,7 +71,8 @@ def claim(
         chosen += some
         counted |= starts
         tx.block(blocked)
-        release_behind(tx, {c.automation_id for c in ours if (c.run_id, "paused") in blocked})
+        paused = {run for run, why in blocked if why == "paused"}
+        release_behind(tx, {c.automation_id for c in ours if c.run_id in paused})
         if not blocked and len(ours) == len(found):
             break  # otherwise others may stand behind those that are out of the way now
     tx.note_starts(counted, now=now)
