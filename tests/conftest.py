@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +24,14 @@ START = instant(datetime(2026, 3, 27, 8, 0, tzinfo=UTC))
 """A Friday; both database fixtures and `clock` begin here."""
 
 _numbers = itertools.count()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interrupts() -> None:
+    """A command that a test starts can be interrupted, also where the tests themselves run in the background: a shell
+    has those ignore it, and they pass that on."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
