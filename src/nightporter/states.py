@@ -146,6 +146,12 @@ class AutomationState(StrEnum):
     """Gone from the lists; its history stays."""
 
 
+ASLEEP = frozenset({
+    AutomationState.PROPOSED, AutomationState.PAUSED, AutomationState.AUTO_PAUSED, AutomationState.CONFIG_ERROR,
+})
+"""Its queued runs wait until it is enabled, but for those made by hand."""
+
+
 class AutomationEvent(StrEnum):
     """What happens to an automation."""
 

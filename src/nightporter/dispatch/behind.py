@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from nightporter.states import ASLEEP
 from nightporter.store import Tx
-
-ASLEEP = frozenset({"proposed", "paused", "auto_paused", "config_error"})
-"""States of an automation whose queued runs wait until it is enabled, but for those made by hand."""
 
 
 def release_behind(tx: Tx, automation_ids: Iterable[str]) -> None:

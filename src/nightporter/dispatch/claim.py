@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from nightporter.air import Key
 from nightporter.clock import Instant
 from nightporter.dispatch.at_hand import Definitions, Runners
-from nightporter.dispatch.behind import ASLEEP, release_behind
+from nightporter.dispatch.behind import release_behind
+from nightporter.states import ASLEEP
 from nightporter.store import Tx
 from nightporter.store.tx_admission import Arrival, NewRun
 from nightporter.store.tx_dispatch import Candidate
