@@ -372,8 +372,9 @@ async def test_nothing_begins_that_was_claimed_when_the_drain_had_given_up(
     assert states(store) == ["queued"]
 
 
+@pytest.mark.parametrize("forgotten", [False, True])
 async def test_a_child_that_ends_after_its_worker_was_declared_dead_says_nothing_of_its_run(
-    store: Store, clock: ManualClock, fly: Fly
+    store: Store, clock: ManualClock, fly: Fly, forgotten: bool
 ) -> None:
     """Whoever declares a worker dead ends its children: one that still lives must not take that for their end."""
     store.write(lambda tx: tx.join("wrk_1", role="desk", host="", pid=1, lock_path="", now=clock.now()))
@@ -384,6 +385,8 @@ async def test_a_child_that_ends_after_its_worker_was_declared_dead_says_nothing
     await launched(store)
     await gate.reached.wait()
     store.write(lambda tx: tx.end_worker("wrk_1", "dead", now=clock.now()))
+    if forgotten:
+        rows(store, "DELETE FROM worker")
     gate.open.set()
     await landed(store, flight)
     assert run_row(store, run, "state", "token") == ("running", 1), "it is left to whoever declared the worker dead"

@@ -12,8 +12,9 @@ from nightporter.delivery import Tried
 from nightporter.dispatch import Attempt, Claimed, Definitions, Runners, claim, end, recover
 from nightporter.runners.echo import Echo
 from nightporter.runners.noop import Noop
-from nightporter.store import Store, Tx
+from nightporter.store import Store
 from nightporter.words import Desk, Ended, RunId, Sent, Work
+from words import rows
 
 _workers = itertools.count(1)
 
@@ -39,12 +40,8 @@ def after(now: int, **span: float) -> Instant:
 def a_worker(store: Store, now: Instant, role: str = "desk", *, name: str = "") -> str:
     """A worker that has joined; one of this name, which may have been there already."""
     name = name or f"wrk_{next(_workers)}"
-
-    def join(tx: Tx) -> None:
-        if not tx.has_ended(name) and name not in {row[0] for row in tx.workers()}:
-            tx.join(name, role=role, host="here", pid=4711, lock_path="", now=now)
-
-    store.write(join)
+    if not rows(store, "SELECT 1 FROM worker WHERE id = ?", name):
+        store.write(lambda tx: tx.join(name, role=role, host="here", pid=4711, lock_path="", now=now))
     return name
 
 

@@ -8,7 +8,8 @@ WHERE id IN (SELECT due.id FROM run AS due WHERE due.blocked = 'time' AND due.st
              @lock_free(due));
 
 -- name: claim_facts
--- Whether the desk is stopped, this worker was declared dead (for so long, maybe, that its row is gone), and the time of a retry or a held run has come.
+-- Whether the desk is stopped, this worker was declared dead (maybe so long ago that nothing is known of it any more),
+-- and the time of a retry or a held run has come.
 SELECT EXISTS (SELECT 1 FROM setting WHERE key = 'stopped'),
        NOT EXISTS (SELECT 1 FROM worker WHERE id = :worker AND ended_at IS NULL),
        EXISTS (SELECT 1 FROM run WHERE blocked = 'time' AND run_after <= :now);

@@ -25,7 +25,8 @@ UPDATE worker SET beat = beat + 1 WHERE id = :id AND ended_at IS NULL;
 UPDATE worker SET ended_at = :now, ended_how = :how WHERE id = :id AND ended_at IS NULL;
 
 -- name: worker_ended
-SELECT 1 FROM worker WHERE id = :id AND ended_at IS NOT NULL;
+-- Maybe so long ago that nothing is known of it any more.
+SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM worker WHERE id = :id AND ended_at IS NULL);
 
 -- name: workers_alive
 SELECT id, role, host, pid, beat, lock_path, started_at FROM worker WHERE ended_at IS NULL ORDER BY id;
