@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 
 import pytest
@@ -32,6 +33,7 @@ from nightporter.words import (
     policy_of,
     run_id_for,
 )
+from nightporter.words.sparse import left_out, sparse, sparse_of
 from words import a_clock_trigger, a_definition
 
 COUNTS = st.none() | st.integers(0, 10_000)
@@ -175,3 +177,18 @@ def test_a_runner_says_how_it_ended_in_one_word() -> None:
     assert Ended.failed(ErrorClass.TRANSIENT, "no route").error_class is ErrorClass.TRANSIENT
     assert Ended.timed_out("too long").error_class is ErrorClass.TIMEOUT
     assert Ended.cancelled().ending is Ending.CANCELLED
+
+
+@dataclass(frozen=True)
+class _Grown:
+    """What had one field when it was first stored, and has two by now."""
+
+    first: int
+    later: tuple[int, ...] = field(default=(), metadata=sparse(tuple))
+
+
+def test_a_sparse_field_is_written_only_where_it_says_something_and_read_where_it_stands() -> None:
+    [first, later] = fields(_Grown)
+    assert [left_out(first, 0), left_out(later, ()), left_out(later, (1,))] == [False, True, False]
+    assert sparse_of(_Grown, {"first": 1}) == {}
+    assert sparse_of(_Grown, {"first": 1, "later": [2, 3]}) == {"later": (2, 3)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import timedelta
 from enum import StrEnum
 from functools import lru_cache
@@ -12,6 +12,7 @@ from typing import Any, Literal, NewType
 
 from nightporter.clock import Instant, micros
 from nightporter.words.kept import read_back
+from nightporter.words.sparse import left_out, sparse_of
 
 AutomationId = NewType("AutomationId", str)
 TriggerId = NewType("TriggerId", str)
@@ -163,6 +164,7 @@ class Definition:
                     name=t["name"], kind=t["kind"], enabled=t["enabled"],
                     overlap=Overlap(t["overlap"]) if t["overlap"] else None,
                     schedule=_schedule(**t["schedule"]) if t["schedule"] else None,
+                    **sparse_of(TriggerSpec, t),
                 )
                 for t in raw["triggers"]
             ),
@@ -171,9 +173,11 @@ class Definition:
             cooldown=timedelta(seconds=raw["cooldown"]),
             expires=None if raw["expires"] is None else Instant(raw["expires"]),
             deliver=tuple(
-                Destination(d["name"], d["kind"], d["config"], frozenset(d["on"]), d["best_effort"])
+                Destination(d["name"], d["kind"], d["config"], frozenset(d["on"]), d["best_effort"],
+                            **sparse_of(Destination, d))
                 for d in raw["deliver"]
             ),
+            **sparse_of(Definition, raw),
         )
 
 
@@ -204,8 +208,11 @@ def _plain(value: Any) -> Any:
         return sorted(_plain(item) for item in value)
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
-    if hasattr(value, "__dataclass_fields__"):
-        return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    if is_dataclass(value):
+        return {
+            each.name: _plain(held) for each in fields(value)
+            if not left_out(each, held := getattr(value, each.name))
+        }
     return value
 
 
@@ -222,9 +229,15 @@ class Policy:
     priority: int
     attempts: int
     runner: str
+    # Further fields are sparse: `name: kind = field(default=..., metadata=sparse(...))`.
 
     def as_json(self) -> str:
-        return json.dumps([getattr(self, name) for name in self.__slots__], separators=(",", ":"))
+        first = [getattr(self, each.name) for each in fields(self) if not each.metadata.get("sparse")]
+        further = {
+            each.name: _plain(held) for each in fields(self)
+            if each.metadata.get("sparse") and not left_out(each, held := getattr(self, each.name))
+        }
+        return json.dumps([*first, further] if further else first, separators=(",", ":"))
 
     @staticmethod
     @lru_cache(maxsize=4096)
@@ -232,8 +245,9 @@ class Policy:
         """The inverse of `as_json`. Raises ValueError when it is not one."""
         try:
             overlap, *rest = read_back(text)
-            found = Policy(Overlap(overlap), *rest)
-        except TypeError as error:
+            further = rest.pop() if rest and isinstance(rest[-1], dict) else {}
+            found = Policy(Overlap(overlap), *rest, **sparse_of(Policy, further))
+        except (TypeError, KeyError) as error:
             raise ValueError(f"it is no policy: {error}") from error
         if not all(isinstance(value, int) for value in (found.cooldown, found.priority, found.attempts)):
             raise ValueError("it is no policy: its numbers are none")
