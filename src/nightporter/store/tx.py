@@ -7,6 +7,7 @@ from typing import Protocol
 
 from nightporter.clock import Instant
 from nightporter.store.sql_port import Sql
+from nightporter.store.tx_account import AccountTx
 from nightporter.store.tx_admission import AdmissionTx, Arrival
 from nightporter.store.tx_audit import AuditTx
 from nightporter.store.tx_automations import AutomationTx
@@ -30,7 +31,7 @@ Taker = Callable[["Tx", Sequence[Arrival], Instant], Collection[str]]
 """Takes runs before they are queued: writes them, adds them to `Tx.taken`, and gives their ids."""
 
 
-class Tx(AutomationTx, ClockTx, AdmissionTx, DispatchTx, DeliveryTx, SweepTx, LedgerTx, StrangeTx, AuditTx):
+class Tx(AutomationTx, ClockTx, AdmissionTx, DispatchTx, DeliveryTx, SweepTx, LedgerTx, StrangeTx, AuditTx, AccountTx):
     """One transaction on either database. Lives only inside the function it was handed to."""
 
     def __init__(self, sql: Sql, dialect: str) -> None:

@@ -2,3 +2,32 @@
 
 -- gates: what a trigger has counted
 ALTER TABLE trigger ADD COLUMN counted INTEGER NOT NULL DEFAULT 0;   -- arrivals since its threshold last let one through
+
+-- account: what was said of the desk itself
+ALTER TABLE worker ADD COLUMN draining_at INTEGER;         -- since when it takes nothing more and lets its runs end
+
+CREATE TABLE flag (                            -- what a sweep has found not to be as it should be, until it is again
+    kind TEXT NOT NULL,                        -- ledger.tasks.Kind
+    subject TEXT NOT NULL,
+    at INTEGER NOT NULL,                       -- when it was first found
+    PRIMARY KEY (kind, subject)
+) STRICT;
+
+CREATE TABLE heartbeat (                       -- what the desk said of itself, a day each
+    slot INTEGER NOT NULL PRIMARY KEY,         -- when it was due
+    said_at INTEGER NOT NULL,
+    title TEXT NOT NULL,
+    body TEXT NOT NULL                         -- JSON: what is carried to its destinations
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE heartbeat_sent (                  -- and where it went, beside the inbox
+    slot INTEGER NOT NULL,
+    destination TEXT NOT NULL,
+    state TEXT NOT NULL,                       -- pending | delivered | unverified | given_up
+    tries INTEGER NOT NULL DEFAULT 0,
+    next_try_at INTEGER,
+    ended_at INTEGER,
+    evidence TEXT NOT NULL DEFAULT '',
+    error TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (slot, destination)
+) STRICT;
