@@ -28,6 +28,7 @@ from nightporter.words.firing import (
     firing_id_for,
     run_id_for,
 )
+from nightporter.words.looks import Kept, Look, Looker, Seen, Sight, Started
 from nightporter.words.reason import SENTENCES, Reason, Verdict
 from nightporter.words.run import Desk, Ended, Ending, ErrorClass, Outcome, QuickRunner, Runner, Work
 
@@ -46,7 +47,10 @@ __all__ = [
     "ErrorClass",
     "Firing",
     "FiringId",
+    "Kept",
     "Limits",
+    "Look",
+    "Looker",
     "Outcome",
     "Overlap",
     "Parcel",
@@ -58,10 +62,13 @@ __all__ = [
     "RunId",
     "Runner",
     "Schedule",
+    "Seen",
     "Sent",
     "Settled",
+    "Sight",
     "Sleep",
     "SourceOfTruth",
+    "Started",
     "Target",
     "TriggerId",
     "TriggerSpec",

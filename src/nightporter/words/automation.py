@@ -12,7 +12,8 @@ from typing import Any, Literal, NewType
 
 from nightporter.clock import Instant, micros
 from nightporter.words.kept import read_back
-from nightporter.words.sparse import left_out, sparse_of
+from nightporter.words.looks import Look
+from nightporter.words.sparse import left_out, sparse, sparse_of
 
 AutomationId = NewType("AutomationId", str)
 TriggerId = NewType("TriggerId", str)
@@ -70,6 +71,8 @@ class TriggerSpec:
     enabled: bool = True
     overlap: Overlap | None = None
     """None takes the kind's default: skip for clock, parallel for arrivals that cannot come again."""
+    look: Look | None = field(default=None, metadata=sparse(Look.read))
+    """What its runs look at first; None: what the automation says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +141,17 @@ class Definition:
     """None: retry where nothing can have happened or `idempotent` is declared, review otherwise."""
     expires: Instant | None = None
     deliver: tuple[Destination, ...] = ()
+    look: Look | None = field(default=None, metadata=sparse(Look.read))
+    """What its runs look at first, whichever trigger started them."""
+    lasts: timedelta | None = field(default=None, metadata=sparse(lambda seconds: timedelta(seconds=seconds)))
+    """How long it acts since it was last renewed; it has no `expires` beside it."""
+
+    def look_of(self, trigger: str) -> Look | None:
+        """What a run looks at first that the trigger of that name started."""
+        for spec in self.triggers:
+            if spec.look is not None and spec.name == trigger:
+                return spec.look
+        return self.look
 
     def as_json(self) -> str:
         """Canonical JSON, stable enough to hash; durations in seconds, instants in microseconds."""

@@ -31,3 +31,26 @@ CREATE TABLE heartbeat_sent (                  -- and where it went, beside the 
     error TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (slot, destination)
 ) STRICT;
+
+-- looks: what the looks of runs saw, and what is kept of looks from run to run
+CREATE TABLE run_look (
+    run_id TEXT NOT NULL PRIMARY KEY,
+    kind TEXT NOT NULL,
+    answer TEXT NOT NULL,                      -- words.Sight
+    text TEXT NOT NULL                         -- what it saw, or why it failed
+) STRICT;
+CREATE TABLE look_state (
+    automation_id TEXT NOT NULL,
+    look TEXT NOT NULL,                        -- words.Look.key: another look begins anew
+    state TEXT NOT NULL,                       -- JSON
+    version INTEGER NOT NULL,                  -- a run that saw an older one changes nothing
+    run_id TEXT NOT NULL,                      -- that left it
+    at INTEGER NOT NULL,
+    PRIMARY KEY (automation_id, look)
+) STRICT;
+ALTER TABLE child ADD COLUMN look INTEGER NOT NULL DEFAULT 0;        -- 1: a look's; the work has not begun
+
+-- expiry: what is renewed, and what was said of its end
+ALTER TABLE automation ADD COLUMN renewed_at INTEGER;                -- what its time is counted from
+ALTER TABLE automation ADD COLUMN expiry_told INTEGER NOT NULL DEFAULT 0;   -- 1: a week before, 2: a day, 3: after
+UPDATE automation SET expiry_told = 3 WHERE state = 'expired';
