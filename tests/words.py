@@ -19,6 +19,7 @@ from nightporter.words import (
     Definition,
     Destination,
     Firing,
+    Missed,
     Overlap,
     Target,
     TriggerId,
@@ -42,10 +43,11 @@ def a_definition(
 def a_clock_trigger(
     expression: str = "0 9 * * *", *, kind: str = "cron", timezone: str = "UTC", name: str = "clock",
     anchor: Instant | None = None, overlap: Overlap | None = None, enabled: bool = True,
+    missed: Missed | None = None,
 ) -> TriggerSpec:
     """A trigger of the clock: daily at nine unless it says otherwise."""
     schedule = parse(kind, expression, timezone, anchor=anchor)  # type: ignore[arg-type]  # tests name bad kinds too
-    return TriggerSpec(name, "clock", schedule, enabled=enabled, overlap=overlap)
+    return TriggerSpec(name, "clock", schedule, enabled=enabled, overlap=overlap, missed=missed)
 
 
 def an_automation(

@@ -20,6 +20,7 @@ PLACES: Mapping[str, tuple[str, ...]] = {
     "The keys": grammar.KEYS,
     "limits": grammar.LIMITS,
     "retry": grammar.RETRY,
+    "missed": grammar.MISSED,
     **grammar.TRIGGER_KEYS,
     **grammar.TARGET_KEYS,
     "deliver": grammar.DELIVER_OPTIONS,
@@ -91,6 +92,7 @@ def test_the_schema_offers_the_keys_of_the_grammar() -> None:
     assert tuple(properties) == grammar.KEYS
     assert tuple(properties["limits"]["properties"]) == grammar.LIMITS
     assert tuple(properties["retry"]["anyOf"][1]["properties"]) == grammar.RETRY
+    assert tuple(offered["$defs"]["missed"]["anyOf"][1]["properties"]) == grammar.MISSED
     for word, places, options in (
         ("trigger", grammar.TRIGGER_KEYS, ()),
         ("target", grammar.TARGET_KEYS, ()),

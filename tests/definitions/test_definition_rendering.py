@@ -12,7 +12,17 @@ from sample_definitions import CHECKS, NOW, keys, markdown
 from nightporter.clock import Instant
 from nightporter.definitions import read, render
 from nightporter.rules import schedule
-from nightporter.words import Definition, Destination, Limits, Overlap, Retry, Target, TriggerSpec
+from nightporter.words import (
+    Definition,
+    Destination,
+    Limits,
+    Missed,
+    MissedPolicy,
+    Overlap,
+    Retry,
+    Target,
+    TriggerSpec,
+)
 
 INBOX = (Destination("announce", "announce"),)
 
@@ -52,7 +62,8 @@ def schedules(draw: st.DrawFn) -> Any:
 @st.composite
 def triggers(draw: st.DrawFn) -> tuple[TriggerSpec, ...]:
     found = [
-        TriggerSpec(name, "clock", draw(schedules()), draw(st.booleans()), draw(overlaps))
+        TriggerSpec(name, "clock", draw(schedules()), draw(st.booleans()), overlap := draw(overlaps),
+                    missed=draw(missed.filter(lambda m: not _contradict(m, overlap))))
         for name in draw(st.lists(names.filter(lambda name: name not in ("manual", "call")), max_size=3, unique=True))
     ]
     found += [TriggerSpec(kind, kind, None, draw(st.booleans()), draw(overlaps) if kind == "call" else None)
@@ -60,7 +71,15 @@ def triggers(draw: st.DrawFn) -> tuple[TriggerSpec, ...]:
     return tuple(found)
 
 
+def _contradict(missed: Missed | None, overlap: Overlap | None) -> bool:
+    return missed == Missed(MissedPolicy.RUN_ALL) and overlap in (Overlap.SKIP, Overlap.REPLACE)
+
+
 overlaps = st.none() | st.sampled_from(Overlap)
+missed = st.none() | st.builds(Missed, st.sampled_from(MissedPolicy)) | st.builds(
+    Missed, st.sampled_from([MissedPolicy.RUN_ONCE, MissedPolicy.REVIEW]),
+    st.sampled_from([timedelta(seconds=1), timedelta(hours=36)]),
+)
 outcomes = st.frozensets(st.sampled_from(["report", "action", "needs_you", "failed"]), min_size=1)
 destinations = st.lists(
     st.builds(Destination, names, st.just("lamp"), configs, outcomes, st.booleans()),

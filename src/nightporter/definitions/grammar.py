@@ -12,15 +12,16 @@ from nightporter.definitions.written import Entries, bad, unknown
 from nightporter.errors import NotYet
 
 KEYS: Final = (
-    "name", "description", "owner", "workspace", "timezone", "target", "when", "triggers", "overlap", "cooldown",
-    "limits", "retry", "priority", "idempotent", "on_crash", "expires", "deliver",
+    "name", "description", "owner", "workspace", "timezone", "target", "when", "triggers", "overlap", "missed",
+    "cooldown", "limits", "retry", "priority", "idempotent", "on_crash", "expires", "deliver",
 )
 LIMITS: Final = ("per_hour", "queued", "concurrent", "timeout", "output")
 RETRY: Final = ("attempts", "delays", "on")
+MISSED: Final = ("policy", "within")
 
 SCHEDULES: Final = ("cron", "every", "at")
 TRIGGERS: Final = (*SCHEDULES, "manual", "call")
-TRIGGER_OPTIONS: Final = ("name", "enabled", "overlap")
+TRIGGER_OPTIONS: Final = ("name", "enabled", "overlap", "missed")
 TRIGGER_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "cron": ("expression", "timezone", *TRIGGER_OPTIONS),
     "every": ("expression", "timezone", "anchor", *TRIGGER_OPTIONS),
@@ -55,7 +56,6 @@ DESTINATION_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 
 _GUARDS = {
     "if": "a free look before anything is spent",
-    "missed": "a policy for slots that passed while nothing ran; now they leave one line and nothing runs",
     "exclude": "dates on which a schedule does not fire",
     "start": "a first day for a schedule",
     "end": "a last day for a schedule; `expires` ends the whole automation now",

@@ -9,6 +9,7 @@ from nightporter.clock import Instant
 from nightporter.definitions import grammar
 from nightporter.definitions.carrying import Checks, destinations_of, target_of
 from nightporter.definitions.front_matter import Format, take_apart
+from nightporter.definitions.missed import missed_of
 from nightporter.definitions.moments import end_of
 from nightporter.definitions.policy import cooldown_of, limits_of, retry_of
 from nightporter.definitions.triggers import NAME, Setting, as_name, name_of, overlap_of, timezone_of, triggers_of
@@ -65,8 +66,10 @@ def _read(
             chosen["expires"] = end_of(text_of("expires", expires), timezone)
         except BadSchedule as error:
             misread(expires.place, error)
-    overlap = root.get("overlap")
-    setting = Setting(timezone, now, None if overlap is None else overlap_of(overlap))
+    overlap, missed = root.get("overlap"), root.get("missed")
+    setting = Setting(
+        timezone, now, None if overlap is None else overlap_of(overlap), None if missed is None else missed_of(missed)
+    )
     return Definition(
         name=_name(root, path),
         target=target_of(root, page, checks, Path(path).absolute().parent if path else None),

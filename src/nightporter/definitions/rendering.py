@@ -14,7 +14,7 @@ from nightporter.definitions.carrying import Check, Checks
 from nightporter.definitions.grammar import MAIN_WORD
 from nightporter.errors import BadInput
 from nightporter.rules.durations import format_duration
-from nightporter.words import Definition, Destination, Limits, Retry, Schedule, TriggerSpec
+from nightporter.words import Definition, Destination, Limits, Missed, Retry, Schedule, TriggerSpec
 
 _PLAIN: Final = re.compile(r"(?i:[a-z][a-z0-9]*(?:[-_/ ][a-z0-9]+)*)|(?:[0-9]+(?:ms|[wdhms]))+")
 _RESERVED: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n", "inf", "nan"})
@@ -124,7 +124,14 @@ def _trigger(trigger: TriggerSpec, timezone: str) -> str:
         options["enabled"] = False
     if trigger.overlap is not None and kind != "manual":  # earlier releases took it there, where it says nothing
         options["overlap"] = str(trigger.overlap)
+    if trigger.missed is not None:
+        options["missed"] = _missed(trigger.missed)
     return _entry(kind, options)
+
+
+def _missed(missed: Missed) -> Any:
+    policy = str(missed.policy)
+    return policy if missed.within is None else {"policy": policy, "within": missed.within}
 
 
 def _deliver(destinations: tuple[Destination, ...]) -> Iterator[str]:

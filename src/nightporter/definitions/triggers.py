@@ -11,6 +11,7 @@ from typing import Final, NoReturn
 from nightporter.clock import Instant, micros
 from nightporter.definitions import grammar
 from nightporter.definitions.entry import Entry, entry_of
+from nightporter.definitions.missed import check_overlap, missed_of
 from nightporter.definitions.moments import instant_of, shown
 from nightporter.definitions.plain_words import cron_form
 from nightporter.definitions.written import (
@@ -28,7 +29,7 @@ from nightporter.definitions.written import (
 )
 from nightporter.errors import BadInput, BadSchedule, NotYet
 from nightporter.rules import durations, schedule, zones
-from nightporter.words import Overlap, Schedule, TriggerSpec
+from nightporter.words import Missed, Overlap, Schedule, TriggerSpec
 from nightporter.words.automation import ScheduleKind
 
 NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
@@ -42,6 +43,7 @@ class Setting:
     timezone: str
     now: Instant
     overlap: Overlap | None
+    missed: Missed | None = None
 
 
 def name_of(value: Value) -> str:
@@ -65,7 +67,10 @@ def triggers_of(root: Entries, setting: Setting) -> tuple[TriggerSpec, ...]:
     places: list[Place] = []
     when = root.get("when")
     if when is not None:
-        found.append(TriggerSpec("clock", "clock", _when(when, setting), overlap=setting.overlap))
+        found.append(
+            TriggerSpec("clock", "clock", _when(when, setting), overlap=setting.overlap, missed=setting.missed)
+        )
+        check_overlap(found[0], root.keys.get("missed", root.keys["when"]))
         places.append(root.keys["when"])
     listed = root.get("triggers")
     if listed is not None:
@@ -82,6 +87,9 @@ def triggers_of(root: Entries, setting: Setting) -> tuple[TriggerSpec, ...]:
                     _same_name(earlier, trigger, place, entry)
             found.append(trigger)
             places.append(entry.place)
+    if setting.missed is not None and not any(trigger.kind == "clock" for trigger in found):
+        raise bad(root.keys["missed"], "`missed` says nothing here", why="there is no schedule whose times could pass",
+                  next="write a schedule, such as `when: every 1h`, or remove it")
     if setting.overlap is not None and not any(trigger.kind == "call" for trigger in found):
         found.append(TriggerSpec("call", "call", overlap=setting.overlap))
     return tuple(found)
@@ -120,7 +128,13 @@ def _trigger(entry: Entry, setting: Setting) -> TriggerSpec:
     if name is not None and named in _RESERVED:
         raise bad(name.place, f"the name `{named}` is taken", why="every automation has a trigger of that name",
                   next="give this one another name")
-    return replace(trigger, name=named, kind="clock", schedule=_schedule(entry, setting))
+    missed = options.get("missed")
+    trigger = replace(
+        trigger, name=named, kind="clock", schedule=_schedule(entry, setting),
+        missed=setting.missed if missed is None else missed_of(missed),
+    )
+    check_overlap(trigger, options.keys.get("missed", entry.place))
+    return trigger
 
 
 def overlap_of(value: Value) -> Overlap:

@@ -29,6 +29,7 @@ from nightporter.words.firing import (
     run_id_for,
 )
 from nightporter.words.looks import Kept, Look, Looker, Seen, Sight, Started
+from nightporter.words.missed import Missed, MissedPolicy
 from nightporter.words.reason import SENTENCES, Reason, Verdict
 from nightporter.words.run import Desk, Ended, Ending, ErrorClass, Outcome, QuickRunner, Runner, Work
 
@@ -51,6 +52,8 @@ __all__ = [
     "Limits",
     "Look",
     "Looker",
+    "Missed",
+    "MissedPolicy",
     "Outcome",
     "Overlap",
     "Parcel",

@@ -13,6 +13,7 @@ from typing import Any, Literal, NewType
 from nightporter.clock import Instant, micros
 from nightporter.words.kept import read_back
 from nightporter.words.looks import Look
+from nightporter.words.missed import Missed, MissedPolicy
 from nightporter.words.sparse import left_out, sparse, sparse_of
 
 AutomationId = NewType("AutomationId", str)
@@ -73,6 +74,8 @@ class TriggerSpec:
     """None takes the kind's default: skip for clock, parallel for arrivals that cannot come again."""
     look: Look | None = field(default=None, metadata=sparse(Look.read))
     """What its runs look at first; None: what the automation says."""
+    missed: Missed | None = field(default=None, metadata=sparse(Missed.read))
+    """Clock triggers only. None takes the schedule's default, see `rules.missed`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +247,8 @@ class Policy:
     attempts: int
     runner: str
     # Further fields are sparse: `name: kind = field(default=..., metadata=sparse(...))`.
+    missed: Missed | None = field(default=None, metadata=sparse(Missed.read))
+    """Of slots that passed; None takes the schedule's default."""
 
     def as_json(self) -> str:
         first = [getattr(self, each.name) for each in fields(self) if not each.metadata.get("sparse")]
@@ -277,6 +282,8 @@ REPEATING_KINDS = frozenset({"clock"})
 def policy_of(definition: Definition, trigger: TriggerSpec) -> Policy:
     """The admission policy of one trigger of a definition."""
     default = Overlap.SKIP if trigger.kind in REPEATING_KINDS else Overlap.PARALLEL
+    if trigger.missed is not None and trigger.missed.policy is MissedPolicy.RUN_ALL:
+        default = Overlap.QUEUE  # otherwise the first would keep the others out
     return Policy(
         overlap=trigger.overlap or default,
         per_hour=definition.limits.per_hour,
@@ -286,4 +293,5 @@ def policy_of(definition: Definition, trigger: TriggerSpec) -> Policy:
         priority=definition.priority,
         attempts=definition.retry.attempts,
         runner=definition.target.kind,
+        missed=trigger.missed,
     )

@@ -54,3 +54,28 @@ ALTER TABLE child ADD COLUMN look INTEGER NOT NULL DEFAULT 0;        -- 1: a loo
 ALTER TABLE automation ADD COLUMN renewed_at INTEGER;                -- what its time is counted from
 ALTER TABLE automation ADD COLUMN expiry_told INTEGER NOT NULL DEFAULT 0;   -- 1: a week before, 2: a day, 3: after
 UPDATE automation SET expiry_told = 3 WHERE state = 'expired';
+-- missed slots: what waits for a person, spans in which the clock was not to be trusted, and what caught up
+CREATE TABLE missed_card (                     -- a missed slot that a person decides about; its line is never edited
+    id TEXT NOT NULL PRIMARY KEY,
+    workspace TEXT NOT NULL,
+    automation_id TEXT NOT NULL,
+    trigger_id TEXT NOT NULL,
+    firing_id TEXT NOT NULL,                   -- the line that says it was missed
+    slot INTEGER NOT NULL,
+    state TEXT NOT NULL,                       -- pending | executed | dismissed
+    created_at INTEGER NOT NULL,
+    decided_at INTEGER,
+    decided_by TEXT NOT NULL DEFAULT '',
+    note TEXT NOT NULL DEFAULT '',             -- why it was dismissed
+    run_id TEXT                                -- what executing it became
+) STRICT;
+CREATE INDEX missed_card_pending ON missed_card (automation_id) WHERE state = 'pending';
+CREATE TABLE gap (                             -- spans in which slots passed that nobody was there to answer in time
+    kind TEXT NOT NULL,                        -- down | sleep | step_forward | step_back | restored
+    gap_from INTEGER NOT NULL,                 -- the wall before it
+    gap_to INTEGER NOT NULL,                   -- and after it
+    worker TEXT NOT NULL,                      -- who noticed
+    PRIMARY KEY (gap_to, gap_from, kind)
+) STRICT;
+ALTER TABLE run ADD COLUMN catchup INTEGER NOT NULL DEFAULT 0;       -- it makes up for a missed slot
+ALTER TABLE run ADD COLUMN stale_at INTEGER;                         -- when it is too old to be begun
