@@ -16,6 +16,7 @@ from nightporter.operations import take_up_again, upkeep
 from nightporter.store import Store, Tx
 from nightporter.store.sql_port import Row
 from nightporter.sweep import Leases, Recovered, name_what_nobody_runs, portions, prune, take_from_dead, tidy
+from nightporter.sweep.flags import flag
 from nightporter.words import derived_id
 
 log = logs.get(__name__)
@@ -88,6 +89,7 @@ class Sweeper:
         steps: list[Callable[[], object]] = [
             lambda: self._take_back(flight, courier), lambda: self.recover(me), self.upkeep,
             lambda: tidy(self._store, self._config.state), lambda: name_what_nobody_runs(self._store, self._runners),
+            lambda: flag(self._store, self._clock.now(), host=self._leases.host),
             self._store.tend,
         ]
         for step in steps:

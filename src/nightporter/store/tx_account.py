@@ -9,7 +9,9 @@ from nightporter.clock import Instant
 from nightporter.store.sql_port import Row
 from nightporter.store.tx_base import TxBase
 
-TaskQuery = Literal["task_queued", "task_lost", "task_delivery_failed", "task_cleanup"]
+TaskQuery = Literal[
+    "task_queued", "task_lost", "task_delivery_failed", "task_cleanup", "task_overdue", "waits_for_a_person",
+]
 
 
 class AccountTx(TxBase):

@@ -59,3 +59,21 @@ UPDATE worker SET draining_at = :now WHERE id = :id AND draining_at IS NULL;
 
 -- name: workers_draining
 SELECT id, draining_at FROM worker WHERE ended_at IS NULL AND draining_at IS NOT NULL;
+
+-- name: task_overdue
+-- Armed slots that have passed.
+SELECT q.*, count(*) OVER () FROM (
+    SELECT t.id, a.name, t.next_fire_at FROM trigger t JOIN automation a ON a.id = t.automation_id
+    WHERE t.next_fire_at IS NOT NULL AND t.next_fire_at < :before
+) AS q ORDER BY 3, 1 LIMIT :room;
+
+-- name: waits_for_a_person
+-- What nothing but a person's word moves, since when.
+SELECT q.*, count(*) OVER () FROM (
+    SELECT 'review' AS what, run.id, a.name, t.at, run.workspace, run.automation_id FROM run LEFT JOIN automation a ON a.id = run.automation_id
+    JOIN transition t ON t.run_id = run.id AND t.seq = run.seq
+    WHERE run.state IN ('lost', 'review', 'held') AND run.state = 'review' AND t.at < :before
+    UNION ALL
+    SELECT 'proposal', a.id, a.name, a.state_at, a.workspace, a.id FROM automation a
+    WHERE a.state = 'proposed' AND a.state_at < :before
+) AS q ORDER BY 4, 2 LIMIT :room;

@@ -122,21 +122,35 @@ def audit(
     *, sample: Annotated[int | None, Parameter(help="Look at so many triggers' slots at most.")] = None,
     common: Common = USUAL,
 ) -> int:
-    """Check the record against what it promises: every slot has one answer, nothing is lost or doubled. Changes
-    nothing, and may run beside a desk. Exit code 1 when something contradicts."""
+    """Check the record against what it promises: every slot has one answer, nothing is lost or doubled. Then the work:
+    what is stale, lost, not delivered or left behind, by kind, with what to do. Changes nothing, and may run beside a
+    desk. Exit code 1 when something contradicts, or some work is not as it should be."""
     from nightporter.ledger.audit import audit as check
+    from nightporter.ledger.tasks import tasks
 
+    host = socket.gethostname()
     with opened(common) as place:
         now = place.clock.now()
-        report = place.read(lambda tx: check(tx, now=now, sample=sample))
+        report, work = place.read(lambda tx: (check(tx, now=now, sample=sample), tasks(tx, now, host=host)))
+    well = report.clean and not any(some.count for some in work)
     if place.out.as_json:
-        place.out.json(report.as_json())
-        return 0 if report.clean else UNHEALTHY
+        place.out.json({**report.as_json(), "well": well, "tasks": [some.as_json() for some in work]})
+        return 0 if well else UNHEALTHY
     for finding in report.findings:
         place.out.line(f"{finding.id}  {finding.title}: {finding.violations} violation(s)")
         for example in finding.examples:
             place.out.line(f"      {example}")
+    for some in work:
+        if some.count:
+            place.out.line(f"{some.kind}: {some.count}")
+        for item in some.items:
+            place.out.line(f"      {item.what}")
+            place.out.line(f"      next: {item.next}")
+        if some.count > len(some.items):
+            place.out.line(f"      and {some.count - len(some.items)} more")
     counted = ", ".join(f"{n} {what}" for what, n in report.counts.items())
     place.out.line(f"{'Clean' if report.clean else 'Not clean'}: {len(report.checks)} checks"
                    + (f", {counted}" if counted else ""))
-    return 0 if report.clean else UNHEALTHY
+    if any(some.count for some in work):
+        place.out.line(f"Work: {', '.join(f'{some.count} {some.kind}' for some in work if some.count)}")
+    return 0 if well else UNHEALTHY
