@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from datetime import timedelta
 from pathlib import Path
 
@@ -123,17 +125,14 @@ def test_what_an_ended_worker_still_holds_is_missing_cleanup(store: Store) -> No
 
 
 def test_processes_of_a_run_that_has_ended_are_missing_cleanup_on_their_machine(store: Store) -> None:
-    import os
-    import subprocess
-
     a_worker(store, NOW)
     fire(store, an_automation(store, now=NOW), now=NOW)
     claimed = begin(store, NOW)[0]
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as left:
         birth = birth_of(left.pid)
         assert birth is not None
-        tamper(store, "INSERT INTO child (run_id, token, worker, host, process_group, started) VALUES (?, 1, ?, ?, ?, ?)",
-               claimed.work.run_id, "wrk", "here", os.getpgid(left.pid), birth)
+        tamper(store, "INSERT INTO child (run_id, token, worker, host, process_group, started) "
+                      "VALUES (?, 1, ?, ?, ?, ?)", claimed.work.run_id, "wrk", "here", os.getpgid(left.pid), birth)
         assert counts(store, after(NOW, minutes=2), host="here") == {}
         finish(store, claimed, Ended.ok("hi"), NOW)
         assert counts(store, after(NOW, minutes=2), host="elsewhere") == {}
