@@ -21,6 +21,8 @@ PLACES: Mapping[str, tuple[str, ...]] = {
     "limits": grammar.LIMITS,
     "retry": grammar.RETRY,
     "missed": grammar.MISSED,
+    "failures": grammar.FAILURES,
+    "alerts": grammar.ALERTS,
     **grammar.TRIGGER_KEYS,
     **grammar.TARGET_KEYS,
     "deliver": grammar.DELIVER_OPTIONS,
@@ -93,6 +95,8 @@ def test_the_schema_offers_the_keys_of_the_grammar() -> None:
     assert tuple(properties["limits"]["properties"]) == grammar.LIMITS
     assert tuple(properties["retry"]["anyOf"][1]["properties"]) == grammar.RETRY
     assert tuple(offered["$defs"]["missed"]["anyOf"][1]["properties"]) == grammar.MISSED
+    assert tuple(properties["failures"]["properties"]) == grammar.FAILURES
+    assert tuple(properties["alerts"]["anyOf"][1]["properties"]) == grammar.ALERTS
     for word, places, options in (
         ("trigger", grammar.TRIGGER_KEYS, ()),
         ("target", grammar.TARGET_KEYS, ()),

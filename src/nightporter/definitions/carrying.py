@@ -64,7 +64,7 @@ def target_of(root: Entries, page: Page, checks: Checks, folder: Path | None) ->
         if not page.body:
             raise bad(Place(1, 1), "nothing is said to run", why="there is no `target` and no text below the keys",
                       next="write for example `target: {script: ./report.sh}`")
-        return Target("echo", _checked(checks.targets["echo"], {"prompt": page.body}, folder, page.body_place, {}))
+        return Target("echo", checked(checks.targets["echo"], {"prompt": page.body}, folder, page.body_place, {}))
     kinds = [kind for kind in checks.targets if kind != _IN_CODE]
     if isinstance(written, Entries) and _IN_CODE in written.values:
         raise bad(written.keys[_IN_CODE], "a `function` is given in code and cannot be named in a file",
@@ -82,8 +82,8 @@ def target_of(root: Entries, page: Page, checks: Checks, folder: Path | None) ->
         raise bad(entry.options.keys["command"], "the shell will not find what the command begins with",
                   why="it starts in the run's scratch folder, not beside this file",
                   next="add `cwd: .` for the folder of this file, or write the whole path")
-    checked = _checked(checks.targets[entry.kind], config, folder, entry.place, entry.options.keys)
-    return Target(entry.kind, checked)
+    complete = checked(checks.targets[entry.kind], config, folder, entry.place, entry.options.keys)
+    return Target(entry.kind, complete)
 
 
 def destinations_of(root: Entries, checks: Checks) -> tuple[Destination, ...]:
@@ -119,11 +119,11 @@ def _destination(item: Value, checks: Checks) -> tuple[Destination, Place]:
                            grammar.NOT_YET_DELIVER_KEYS)
     name, on, best_effort = (entry.options.get(key) for key in grammar.DELIVER_OPTIONS)
     config = {key: plain(value) for key, value in entry.options.without(*grammar.DELIVER_OPTIONS).values.items()}
-    checked = _checked(checks.destinations[entry.kind], config, None, entry.place, entry.options.keys)
-    destination = Destination(entry.kind if name is None else name_of(name), entry.kind, checked)
+    complete = checked(checks.destinations[entry.kind], config, None, entry.place, entry.options.keys)
+    destination = Destination(entry.kind if name is None else name_of(name), entry.kind, complete)
     if on is not None or best_effort is not None:
         destination = Destination(
-            destination.name, destination.kind, checked,
+            destination.name, destination.kind, complete,
             on=destination.on if on is None else choices_of("on", on, OUTCOMES),
             best_effort=best_effort is not None and flag_of("best_effort", best_effort),
         )
@@ -137,9 +137,10 @@ def _config(entry: Entry, known: Mapping[str, tuple[str, ...]]) -> dict[str, Any
     return {key: plain(value) for key, value in entry.options.values.items()}
 
 
-def _checked(
+def checked(
     check: Check, config: Mapping[str, Any], folder: Path | None, place: Place, keys: Mapping[str, Place]
 ) -> Mapping[str, Any]:
+    """A kind's config as its check completes it. Raises BadDefinition at the key that is to blame."""
     try:
         return check(config, folder)
     except BadInput as error:

@@ -13,11 +13,13 @@ from nightporter.errors import NotYet
 
 KEYS: Final = (
     "name", "description", "owner", "workspace", "timezone", "target", "when", "triggers", "overlap", "missed",
-    "cooldown", "limits", "retry", "priority", "idempotent", "on_crash", "expires", "deliver",
+    "cooldown", "limits", "retry", "priority", "idempotent", "on_crash", "expires", "deliver", "failures", "alerts",
 )
 LIMITS: Final = ("per_hour", "queued", "concurrent", "timeout", "output")
 RETRY: Final = ("attempts", "delays", "on")
 MISSED: Final = ("policy", "within")
+FAILURES: Final = ("pause_after", "pause_after_schedule_errors")
+ALERTS: Final = ("to", "after", "cooldown")
 
 SCHEDULES: Final = ("cron", "every", "at")
 TRIGGERS: Final = (*SCHEDULES, "manual", "call")
@@ -89,7 +91,6 @@ NOT_YET: Final[Mapping[str, str]] = {
     "memory": "what an automation remembers from run to run",
     "persist_memory": "what an automation remembers from run to run",
     "standing_orders": "documents an agent works by",
-    "alerts": "a place of its own for failures; the inbox has every dead letter now",
     "tags": "words to find automations by",
     "rrule": "schedules as calendars write them; a cron expression serves most of them now",
 }

@@ -8,6 +8,7 @@ from typing import Any
 from nightporter.clock import Instant
 from nightporter.definitions import grammar
 from nightporter.definitions.carrying import Checks, destinations_of, target_of
+from nightporter.definitions.failing import alerts_of, failures_of
 from nightporter.definitions.front_matter import Format, take_apart
 from nightporter.definitions.missed import missed_of
 from nightporter.definitions.moments import end_of
@@ -50,6 +51,10 @@ def _read(
         chosen["retry"] = retry_of(retry)
     if (cooldown := root.get("cooldown")) is not None:
         chosen["cooldown"] = cooldown_of(cooldown)
+    if (failures := root.get("failures")) is not None:
+        chosen["failures"] = failures_of(failures)
+    if (alerts := root.get("alerts")) is not None:
+        chosen["alerts"] = alerts_of(alerts, checks)
     if (priority := root.get("priority")) is not None:
         chosen["priority"] = whole_number_of("priority", priority, least=0, most=100)
     if (idempotent := root.get("idempotent")) is not None:

@@ -14,7 +14,17 @@ from nightporter.definitions.carrying import Check, Checks
 from nightporter.definitions.grammar import MAIN_WORD
 from nightporter.errors import BadInput
 from nightporter.rules.durations import format_duration
-from nightporter.words import Definition, Destination, Limits, Missed, Retry, Schedule, TriggerSpec
+from nightporter.words import (
+    Alerts,
+    Definition,
+    Destination,
+    Failures,
+    Limits,
+    Missed,
+    Retry,
+    Schedule,
+    TriggerSpec,
+)
 
 _PLAIN: Final = re.compile(r"(?i:[a-z][a-z0-9]*(?:[-_/ ][a-z0-9]+)*)|(?:[0-9]+(?:ms|[wdhms]))+")
 _RESERVED: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n", "inf", "nan"})
@@ -36,6 +46,10 @@ def render(definition: Definition, *, checks: Checks | None = None) -> str:
             replace(each, config=_least(checks.destinations.get(each.kind), each.config))
             for each in definition.deliver
         ),
+        alerts=replace(definition.alerts, to=None if definition.alerts.to is None else tuple(
+            replace(each, config=_least(checks.destinations.get(each.kind), each.config))
+            for each in definition.alerts.to
+        )),
     )
     body = _body(definition)
     keys = "".join(line + "\n" for line in _keys(definition, body))
@@ -94,6 +108,9 @@ def _keys(definition: Definition, body: str) -> Iterator[str]:
     if definition.expires is not None:
         yield f"expires: {_word(rfc3339(definition.expires) or '')}"
     yield from _deliver(definition.deliver)
+    if definition.failures != plain.failures:
+        yield f"failures: {_flow(_changed(definition.failures, Failures()))}"
+    yield from _alerts(definition.alerts)
 
 
 def _when(definition: Definition) -> str | None:
@@ -153,6 +170,23 @@ def _deliver(destinations: tuple[Destination, ...]) -> Iterator[str]:
         yield f"  - {_entry(destination.kind, options)}"
 
 
+def _alerts(alerts: Alerts) -> Iterator[str]:
+    plain = Alerts()
+    if alerts == replace(plain, to=()):
+        yield "alerts: none"
+    elif alerts != plain:
+        yield "alerts:"
+        if alerts.to is not None:
+            yield "  to:"
+        for route in alerts.to or ():
+            named = {} if route.name == route.kind else {"name": route.name}
+            yield f"    - {_entry(route.kind, {**route.config, **named})}"
+        if alerts.after != plain.after:
+            yield f"  after: {alerts.after}"
+        if alerts.cooldown != plain.cooldown:
+            yield f"  cooldown: {format_duration(alerts.cooldown)}"
+
+
 def _entry(kind: str, options: Mapping[str, Any]) -> str:
     if not options:
         return kind
@@ -162,7 +196,7 @@ def _entry(kind: str, options: Mapping[str, Any]) -> str:
     return f"{kind}: {_flow(options)}"
 
 
-def _changed(value: Limits | Retry, plain: Limits | Retry) -> dict[str, Any]:
+def _changed(value: Limits | Retry | Failures, plain: Limits | Retry | Failures) -> dict[str, Any]:
     return {
         field.name: "none" if (chosen := getattr(value, field.name)) is None else chosen
         for field in fields(value)

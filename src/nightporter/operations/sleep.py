@@ -104,8 +104,8 @@ def end_pause(tx: Tx, automation_id: str, *, until: Instant, now: Instant) -> Sl
 
 
 _REASONS = {
-    Sleep.PAUSED: Reason.PAUSED, Sleep.VANISHED: Reason.PAUSED, Sleep.EXPIRED: Reason.EXPIRED,
-    Sleep.CONFIGURATION: Reason.CONFIGURATION,
+    Sleep.PAUSED: Reason.PAUSED, Sleep.AUTO_PAUSED: Reason.PAUSED, Sleep.VANISHED: Reason.PAUSED,
+    Sleep.EXPIRED: Reason.EXPIRED, Sleep.CONFIGURATION: Reason.CONFIGURATION,
 }
 
 

@@ -18,6 +18,7 @@ from nightporter.words.automation import (
     policy_of,
 )
 from nightporter.words.delivery import DeliveryId, DestinationPort, Parcel, Receipt, Sent
+from nightporter.words.failures import AlertRoute, Alerts, Failures
 from nightporter.words.firing import (
     Answer,
     Firing,
@@ -36,6 +37,8 @@ from nightporter.words.run import Desk, Ended, Ending, ErrorClass, Outcome, Quic
 __all__ = [
     "REPEATING_KINDS",
     "SENTENCES",
+    "AlertRoute",
+    "Alerts",
     "Answer",
     "AutomationId",
     "Definition",
@@ -46,6 +49,7 @@ __all__ = [
     "Ended",
     "Ending",
     "ErrorClass",
+    "Failures",
     "Firing",
     "FiringId",
     "Kept",

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any, Literal, NewType
 
 from nightporter.clock import Instant, micros
+from nightporter.words.failures import Alerts, Failures
 from nightporter.words.kept import read_back
 from nightporter.words.looks import Look
 from nightporter.words.missed import Missed, MissedPolicy
@@ -35,6 +36,8 @@ class Sleep(StrEnum):
 
     PAUSED = "paused"
     """A person or the desk stopped it, or nobody has accepted it yet."""
+    AUTO_PAUSED = "auto_paused"
+    """The desk stopped it, after repeated errors."""
     EXPIRED = "expired"
     """It is past its expiry."""
     CONFIGURATION = "configuration"
@@ -144,6 +147,8 @@ class Definition:
     """None: retry where nothing can have happened or `idempotent` is declared, review otherwise."""
     expires: Instant | None = None
     deliver: tuple[Destination, ...] = ()
+    failures: Failures = field(default=Failures(), metadata=sparse(Failures.read))
+    alerts: Alerts = field(default=Alerts(), metadata=sparse(Alerts.read))
     look: Look | None = field(default=None, metadata=sparse(Look.read))
     """What its runs look at first, whichever trigger started them."""
     lasts: timedelta | None = field(default=None, metadata=sparse(lambda seconds: timedelta(seconds=seconds)))

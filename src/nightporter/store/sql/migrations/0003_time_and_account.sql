@@ -79,3 +79,53 @@ CREATE TABLE gap (                             -- spans in which slots passed th
 ) STRICT;
 ALTER TABLE run ADD COLUMN catchup INTEGER NOT NULL DEFAULT 0;       -- it makes up for a missed slot
 ALTER TABLE run ADD COLUMN stale_at INTEGER;                         -- when it is too old to be begun
+-- failures: two counters, incidents, alerts, and what a person decided about what failed
+ALTER TABLE automation ADD COLUMN schedule_errors INTEGER NOT NULL DEFAULT 0;  -- in a row
+ALTER TABLE automation ADD COLUMN failing INTEGER NOT NULL DEFAULT 0;  -- 1: an incident of its runs may stand
+
+CREATE TABLE incident (                        -- a fault that recurs, once
+    id TEXT NOT NULL PRIMARY KEY,
+    workspace TEXT NOT NULL,
+    automation_id TEXT NOT NULL,               -- the one it is of; of a receiver, that of the latest delivery
+    kind TEXT NOT NULL,                        -- execution | schedule | delivery
+    route TEXT NOT NULL,                       -- automation and class of error, trigger, or the receiver's lane
+    signature TEXT NOT NULL,                   -- the error without what changes from time to time
+    state TEXT NOT NULL,                       -- open | acknowledged | resolved
+    count INTEGER NOT NULL,
+    first_at INTEGER NOT NULL,
+    last_at INTEGER NOT NULL,
+    subject TEXT NOT NULL,                     -- the latest run, trigger or delivery
+    error TEXT NOT NULL,                       -- of the latest
+    notified_at INTEGER,                       -- the latest alert
+    cooldown INTEGER NOT NULL DEFAULT 0,       -- of that alert, microseconds
+    told_at INTEGER,                           -- the latest notice that it is over
+    decided_at INTEGER,
+    decided_by TEXT NOT NULL DEFAULT '',
+    note TEXT NOT NULL DEFAULT '',
+    resolved_at INTEGER
+) STRICT;
+CREATE UNIQUE INDEX incident_standing ON incident (route, signature) WHERE state <> 'resolved';
+CREATE INDEX incident_of_automation ON incident (automation_id, kind) WHERE state <> 'resolved';
+CREATE INDEX incident_over ON incident (route, signature, resolved_at) WHERE state = 'resolved';
+
+ALTER TABLE delivery ADD COLUMN alert TEXT;    -- of an alert, whose run_id is its incident: opened | paused | recovered | ...
+ALTER TABLE delivery ADD COLUMN closed_at INTEGER;                    -- a person decided not to send it again
+ALTER TABLE delivery ADD COLUMN closed_by TEXT NOT NULL DEFAULT '';
+CREATE INDEX delivery_alert ON delivery (lane, created_at) WHERE alert IS NOT NULL;
+
+CREATE TABLE alert (                           -- what an alert's delivery carries, the same in every try
+    delivery_id TEXT NOT NULL PRIMARY KEY,
+    automation TEXT NOT NULL,                  -- its name
+    timezone TEXT NOT NULL,
+    config TEXT NOT NULL,                      -- JSON of the destination's
+    body TEXT NOT NULL,                        -- JSON
+    next_routes TEXT NOT NULL                  -- JSON of the routes that are left should this one fail
+) STRICT;
+
+CREATE TABLE dead_letter (                     -- dead letters that somebody has decided about
+    run_id TEXT NOT NULL PRIMARY KEY,
+    decision TEXT NOT NULL,                    -- replayed | dismissed
+    replayed_by TEXT,                          -- the run that does the work again
+    by TEXT NOT NULL,
+    at INTEGER NOT NULL
+) STRICT;
