@@ -26,6 +26,7 @@ from nightporter.words import (
     TriggerSpec,
     policy_of,
 )
+from nightporter.words.bounds import Bounds
 
 _numbers = itertools.count(1)
 
@@ -43,10 +44,11 @@ def a_definition(
 def a_clock_trigger(
     expression: str = "0 9 * * *", *, kind: str = "cron", timezone: str = "UTC", name: str = "clock",
     anchor: Instant | None = None, overlap: Overlap | None = None, enabled: bool = True,
-    missed: Missed | None = None,
+    missed: Missed | None = None, bounds: Bounds | None = None,
 ) -> TriggerSpec:
     """A trigger of the clock: daily at nine unless it says otherwise."""
-    schedule = parse(kind, expression, timezone, anchor=anchor)  # type: ignore[arg-type]  # tests name bad kinds too
+    asked: Any = kind  # tests name bad kinds too
+    schedule = parse(asked, expression, timezone, anchor=anchor, bounds=bounds)
     return TriggerSpec(name, "clock", schedule, enabled=enabled, overlap=overlap, missed=missed)
 
 

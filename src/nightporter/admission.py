@@ -130,7 +130,7 @@ class _Batch:
         match firing:
             case Settled():
                 self.told[key] = None
-                return self._line(firing, trigger, firing_id, firing.verdict, firing.reason, None, "")
+                return self._line(firing, trigger, firing_id, firing.verdict, firing.reason, None, firing.detail)
             case Firing():
                 return self._judge(firing, trigger, firing_id)
             case _:
@@ -217,7 +217,9 @@ class _Batch:
         span: tuple[object, ...] = (None, None, None, None)
         scheduled_for: Instant | None = None
         sender, root, depth = "", None, 0
-        if isinstance(firing, Settled):
+        if isinstance(firing, Settled) and verdict is Verdict.SKIPPED:
+            scheduled_for = firing.slot_from
+        elif isinstance(firing, Settled):
             span = (firing.slot_from, firing.slot_to, firing.count, int(firing.exact))
         else:
             scheduled_for, sender, root, depth = firing.scheduled_for, firing.sender, firing.root, firing.depth

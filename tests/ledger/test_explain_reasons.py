@@ -26,6 +26,7 @@ from nightporter.words import (
     Sent,
     TriggerSpec,
 )
+from nightporter.words.bounds import Bounds, Days
 from words import a_clock_trigger, a_definition, an_automation, fire, trigger_of
 
 
@@ -57,6 +58,14 @@ def deleted(store: Store) -> Explanation:
     automation = an_automation(store, now=NOW)
     store.write(lambda tx: operations.remove(tx, automation, by="ana", now=NOW))
     return fired(store, automation)
+
+
+def excluded(store: Store) -> Explanation:
+    holiday = Bounds(days=(Days("2026-03-27", "2026-03-27", "Founding Day"),))
+    automation = an_automation(store, a_definition(triggers=[a_clock_trigger(bounds=holiday)]), now=NOW)
+    nine = after(NOW, hours=1)
+    store.write(lambda tx: settle(tx, automation, now=nine))
+    return said(store, automation, nine, at=nine)
 
 
 def queue_full(store: Store) -> Explanation:
@@ -221,6 +230,7 @@ SCENES: dict[Reason, tuple[Callable[[Store], Explanation], str]] = {
     Reason.STOPPED: (stopped, r"did not run .* whole desk is stopped; lift it"),
     Reason.EXPIRED: (expired, r"did not run .* expiry date \(it expired at 2026-03-27T09:00:00Z\)"),
     Reason.DELETED: (deleted, r"did not run .* was removed"),
+    Reason.EXCLUDED: (excluded, r"did not run for its slot of .* hour out \(27 March 2026 \(Founding Day\)\)"),
     Reason.QUEUE_FULL: (queue_full, r"did not run .* already waiting \(the limit is 1 waiting\)"),
     Reason.OVERLAP: (overlap, r"did not run .* had not ended, and the overlap policy is to skip \(run_\w+ had"),
     Reason.COOLDOWN: (cooldown, r"did not run .* cooldown ago \(.* free again at 2026-03-27T08:05:00Z\)"),

@@ -63,6 +63,8 @@ def remedy(code: str | None, *, name: str, run: str | None = None) -> str:
             return ""  # its sentence says how to lift it
         case Reason.EXPIRED:
             return "A later `expires` in its definition renews it."
+        case Reason.EXCLUDED:
+            return f"`nightporter run {name}` runs it all the same; `exclude` in its definition says what is left out."
         case Reason.DELETED:
             return ""
         case Reason.QUEUE_FULL:

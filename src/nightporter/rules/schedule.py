@@ -9,23 +9,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final, assert_never
 
 from nightporter.clock import DAY, SECOND, Instant, instant, micros
 from nightporter.errors import BadSchedule
+from nightporter.rules.bounds import BoundedSlots, Slots
 from nightporter.rules.cron import parse_cron
 from nightporter.rules.durations import parse_duration
-from nightporter.rules.sentences import at_sentence, cron_sentence, every_sentence
+from nightporter.rules.sentences import at_sentence, bounds_in_words, cron_sentence, every_sentence
 from nightporter.rules.slots import AtSlot, CronSlots, EverySlots
-from nightporter.rules.zones import first_pass, stretch_at, zone
+from nightporter.rules.zones import EARLIEST, first_pass, stretch_at, zone
 from nightporter.words.automation import Schedule, ScheduleKind
+from nightporter.words.bounds import Bounds
 
 SHORTEST: Final = SECOND
 """The shortest `every`, in microseconds."""
 LONGEST: Final = 365 * DAY
 """The longest `every`, in microseconds."""
+
+_BEFORE_ALL: Final = Instant(EARLIEST * SECOND)
 
 _LOCAL_TIME: Final = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?"
@@ -34,34 +39,45 @@ _LOCAL_TIME: Final = re.compile(
 )
 
 
-def parse(kind: ScheduleKind, expression: str, timezone: str, *, anchor: Instant | None = None) -> Schedule:
+def parse(
+    kind: ScheduleKind, expression: str, timezone: str, *, anchor: Instant | None = None, bounds: Bounds | None = None
+) -> Schedule:
     """Check what was written and make a schedule of it. Raises BadSchedule with what, why and next.
 
-    `anchor` belongs to `every`; without one its grid is counted from the epoch. A one-shot in the past is a
-    valid schedule that has no next slot.
+    `anchor` belongs to `every`; without one its grid is counted from the start of its bounds, or from the epoch. A
+    one-shot in the past is a valid schedule that has no next slot.
     """
     if anchor is not None and kind != "every":
         raise BadSchedule(
             f"{kind} takes no anchor", why="only a fixed interval is counted from one", next="leave the anchor out"
         )
-    schedule = Schedule(kind, " ".join(expression.split()), timezone.strip(), anchor)
-    _slots(schedule.kind, schedule.expression, schedule.timezone, schedule.anchor)
+    plain = Schedule(kind, " ".join(expression.split()), timezone.strip(), anchor)
+    _slots_of(plain)
+    if bounds is None or bounds == Bounds():
+        return plain
+    schedule = replace(plain, bounds=bounds)
+    if next_due(schedule, _BEFORE_ALL) is None:
+        raise BadSchedule(
+            f"the schedule {plain.expression!r} has no time within its bounds",
+            why="it never falls between its start and its end and in season",
+            next="change `start`, `end` or `season`, or the schedule",
+        )
     return schedule
 
 
 def next_due(schedule: Schedule, after: Instant) -> Instant | None:
-    """The first slot strictly after `after`; None when the schedule is exhausted."""
-    return _slots(schedule.kind, schedule.expression, schedule.timezone, schedule.anchor).next(after)
+    """The first slot strictly after `after`, left out or not; None when the schedule is exhausted."""
+    return _slots_of(schedule).next(after)
 
 
 def previous_due(schedule: Schedule, before: Instant) -> Instant | None:
     """The last slot at or before `before`; None when there is none (cron: within a hundred years)."""
-    return _slots(schedule.kind, schedule.expression, schedule.timezone, schedule.anchor).previous(before)
+    return _slots_of(schedule).previous(before)
 
 
 def slots_between(schedule: Schedule, after: Instant, until: Instant) -> Iterator[Instant]:
     """The slots strictly after `after` and at or before `until`, ascending."""
-    slots = _slots(schedule.kind, schedule.expression, schedule.timezone, schedule.anchor)
+    slots = _slots_of(schedule)
     slot = slots.next(after)
     while slot is not None and slot <= until:
         yield slot
@@ -71,10 +87,15 @@ def slots_between(schedule: Schedule, after: Instant, until: Instant) -> Iterato
 def count_between(schedule: Schedule, after: Instant, until: Instant, *, cap: int = 480) -> tuple[int, bool]:
     """How many slots lie strictly after `after` and at or before `until`, and whether the number is exact.
 
-    A number that reached `cap` with more to come is the cap, not exact. A fixed interval is not enumerated and
-    always exact, however large.
+    A number that reached `cap` with more to come is the cap, not exact. A fixed interval without seasons is not
+    enumerated and always exact, however large.
     """
-    slots = _slots(schedule.kind, schedule.expression, schedule.timezone, schedule.anchor)
+    slots: Slots = _slots_of(schedule)
+    if isinstance(slots, BoundedSlots) and not slots.bounds.seasons:
+        start, end = slots.bounds.start, slots.bounds.end
+        after = after if start is None else Instant(max(after, start - 1))
+        until = until if end is None else min(until, end)
+        slots = slots.slots
     if isinstance(slots, EverySlots):
         return slots.count(after, until), True
     count, slot = 0, slots.next(after)
@@ -88,7 +109,7 @@ def count_between(schedule: Schedule, after: Instant, until: Instant, *, cap: in
 
 def wall_of(schedule: Schedule, slot: Instant) -> int | None:
     """What the clock of the zone shows at a slot, in seconds; None where the schedule does not go by it."""
-    slots = _slots(schedule.kind, schedule.expression, schedule.timezone, schedule.anchor)
+    slots = _unbounded(schedule)
     elapsed = isinstance(slots, EverySlots) or (isinstance(slots, CronSlots) and slots.cron.wild)
     if elapsed or schedule.timezone == "UTC" or (isinstance(slots, AtSlot) and _has_offset(schedule.expression)):
         return None
@@ -110,15 +131,42 @@ def same_occurrence(schedule: Schedule, slot: Instant, wall: int | None) -> Inst
 
 
 def sentence(schedule: Schedule) -> str:
-    """The schedule in one plain sentence, with its zone."""
+    """The schedule in one plain sentence, with its bounds and its zone."""
+    bounds = schedule.bounds
+    within = "" if bounds is None else bounds_in_words(bounds, zone(schedule.timezone))
+    return f"{_sentence(schedule)}{within}, {schedule.timezone}"
+
+
+def _sentence(schedule: Schedule) -> str:
     match schedule.kind:
         case "cron":
-            return cron_sentence(parse_cron(schedule.expression), schedule.timezone)
+            return cron_sentence(parse_cron(schedule.expression))
         case "every":
             return every_sentence(parse_duration(schedule.expression), schedule.anchor, zone(schedule.timezone))
         case "at":
             return at_sentence(_at(schedule.expression, schedule.timezone), zone(schedule.timezone))
     assert_never(schedule.kind)
+
+
+def _slots_of(schedule: Schedule) -> Slots:
+    if schedule.bounds is None:
+        return _slots(schedule.kind, schedule.expression, schedule.timezone, schedule.anchor)
+    return _bounded(schedule)
+
+
+@lru_cache(maxsize=16_384)
+def _bounded(schedule: Schedule) -> Slots:
+    slots, bounds = _unbounded(schedule), schedule.bounds
+    if bounds is None or (bounds.start is None and bounds.end is None and not bounds.seasons):
+        return slots
+    return BoundedSlots(slots, bounds, schedule.timezone)
+
+
+def _unbounded(schedule: Schedule) -> CronSlots | EverySlots | AtSlot:
+    anchor = schedule.anchor
+    if anchor is None and schedule.bounds is not None and schedule.kind == "every":
+        anchor = schedule.bounds.start
+    return _slots(schedule.kind, schedule.expression, schedule.timezone, anchor)
 
 
 @lru_cache(maxsize=16_384)

@@ -3,45 +3,92 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import date, timedelta
 from zoneinfo import ZoneInfo
 
 from nightporter.clock import Instant, moment
 from nightporter.rules.cron import DAY, HOUR, MINUTE, MONTH, WEEKDAY, Cron, values_of
 from nightporter.rules.durations import format_duration
+from nightporter.words.bounds import Bounds, Days, Window
 
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
            "November", "December")
 _WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 _ORDINALS = ("", "first", "second", "third", "fourth", "fifth")
 _OF_MONTH = " of the month"
+_MOST_DAYS = 3
+"""Days that a sentence names; of more it says how many."""
 _UNITS = {"w": "week", "d": "day", "h": "hour", "m": "minute", "s": "second"}
 
 
 def at_sentence(at: Instant, zone: ZoneInfo) -> str:
-    """`Once, on Tuesday 3 November 2026 at 09:00, Europe/Berlin`."""
-    return f"Once, on {_local(at, zone)}, {zone.key}"
+    """`Once, on Tuesday 3 November 2026 at 09:00`."""
+    return f"Once, on {_local(at, zone)}"
 
 
 def every_sentence(period: timedelta, anchor: Instant | None, zone: ZoneInfo) -> str:
-    """`Every 15 minutes, counted from Tuesday 3 November 2026 at 09:00, Europe/Berlin`."""
+    """`Every 15 minutes, counted from Tuesday 3 November 2026 at 09:00`."""
     written = format_duration(period)
     number, unit = written[:-1], _UNITS.get(written[-1], "")
     if number.isdigit() and unit:
         written = unit if number == "1" else f"{number} {unit}s"
     counted = f", counted from {_local(anchor, zone)}" if anchor is not None else ""
-    return f"Every {written}{counted}, {zone.key}"
+    return f"Every {written}{counted}"
 
 
-def cron_sentence(cron: Cron, zone: str) -> str:
-    """`At 09:00 on Monday to Friday, Europe/Berlin`; the normalised expression where no plain words are known."""
+def cron_sentence(cron: Cron) -> str:
+    """`At 09:00 on Monday to Friday`; the normalised expression where no plain words are known."""
     time, days = _time(cron), _days(cron)
     if time is None or days is None:
         fields = cron.fields[1:] if cron.fields[0] == "0" else cron.fields
-        return f"Cron {' '.join(fields)}, {zone}"
+        return f"Cron {' '.join(fields)}"
     if not days and time.startswith("At "):
         days = " every day"
-    return f"{time}{days}, {zone}"
+    return f"{time}{days}"
+
+
+def bounds_in_words(bounds: Bounds, zone: ZoneInfo) -> str:
+    """`, from 1 March to 31 October, not on 24 December: Christmas Eve`; empty where there are none."""
+    words = []
+    if bounds.seasons:
+        words.append(_listed([f"from {_month_day(each.first)} to {_month_day(each.last)}" for each in bounds.seasons]))
+    if bounds.start is not None:
+        words.append(f"not before {_local(bounds.start, zone)}")
+    if bounds.end is not None:
+        words.append(f"not after {_local(bounds.end, zone)}")
+    left_out = [words_of_days(each) for each in bounds.days]
+    if len(left_out) > _MOST_DAYS:
+        left_out = [*left_out[:_MOST_DAYS], f"{len(left_out) - _MOST_DAYS} more days"]
+    if left_out:
+        words.append(f"not on {_listed(left_out)}")
+    if bounds.windows:
+        words.append(f"not from {_listed([words_of_window(each) for each in bounds.windows[:_MOST_DAYS]])}")
+    return "".join(f", {each}" for each in words)
+
+
+def words_of_days(days: Days) -> str:
+    """`25 December 2026 (Christmas Day)`, `20 December 2026 to 3 January 2027`."""
+    first, last = date.fromisoformat(days.first), date.fromisoformat(days.last)
+    words = f"{first.day} {_MONTHS[first.month - 1]} {first.year}"
+    if last != first:
+        words += f" to {last.day} {_MONTHS[last.month - 1]} {last.year}"
+    return f"{words} ({days.name})" if days.name else words
+
+
+def words_of_window(window: Window) -> str:
+    """`22:00 to 06:00`, `00:00 to 24:00 on Saturday and Sunday (weekend)`."""
+    words = f"{window.begin // 60:02}:{window.begin % 60:02} to {window.end // 60:02}:{window.end % 60:02}"
+    if window.weekdays:
+        words += f" on {_runs(sorted(each - 1 for each in window.weekdays), _weekday)}"
+    return f"{words} ({window.name})" if window.name else words
+
+
+def _weekday(place: int) -> str:
+    return _WEEKDAYS[(place + 1) % 7]
+
+
+def _month_day(month_day: tuple[int, int]) -> str:
+    return f"{month_day[1]} {_MONTHS[month_day[0] - 1]}"
 
 
 def _local(at: Instant, zone: ZoneInfo) -> str:
@@ -135,7 +182,7 @@ def _by_weekday(written: str) -> str | None:
         return None
     # Monday first: a week that ends on Sunday reads in the order in which people live it.
     places = sorted((each + 6) % 7 for each in values_of(WEEKDAY, written))
-    return "" if len(places) == 7 else f" on {_runs(places, lambda place: _WEEKDAYS[(place + 1) % 7])}"
+    return "" if len(places) == 7 else f" on {_runs(places, _weekday)}"
 
 
 def _runs(values: list[int], name: Callable[[int], str]) -> str:

@@ -21,6 +21,7 @@ from nightporter import logs
 from nightporter.admission import admit
 from nightporter.clock import SECOND, Clock, Instant, Kick, rfc3339
 from nightporter.errors import LostLead, StoreError
+from nightporter.rules.exclusions import Row, rows
 from nightporter.rules.schedule import count_between, next_due, slots_between
 from nightporter.rules.zones import TZDATA
 from nightporter.sources.rezoning import rezone, rezone_one
@@ -76,26 +77,41 @@ class Ahead:
 def plan(armed: Armed, schedule: Schedule, now: Instant) -> Plan:
     """Answer the slots from the armed one up to `now`. Pure.
 
-    Up to 120 s late a slot fires. Older ones are one collapsed line; an `at` that is older is missed.
+    Up to 120 s late a slot fires. Older ones are one collapsed line; an `at` that is older is missed. Slots that the
+    schedule leaves out are told as such, those that follow each other in one line.
     """
     first = armed.next_fire_at
     trigger = TriggerId(armed.trigger_id)
     firings: list[Firing | Settled] = []
     limit = Instant(now - NOT_MISSED)
     if first < limit:
-        firings.append(missed(trigger, schedule, first, limit))
+        told = rows(schedule, Instant(first - 1), Instant(limit - 1), cap=LATE_AT_ONCE)
+        for row in told:
+            end = limit if row is told[-1] else Instant(row.last + 1)
+            firings.append(
+                missed(trigger, schedule, row.first, end) if row.excluded is None else left_out(trigger, row)
+            )
     fresh, following = _slots_up_to(now, schedule, max(first, limit))
-    firings += [Firing(trigger, key, scheduled_for=slot) for slot, key in fresh]
+    firings += [
+        Firing(trigger, key, scheduled_for=each) if isinstance(each, int) else left_out(trigger, each)
+        for each, key in fresh
+    ]
     return Plan(armed, now, tuple(firings), following)
 
 
 @lru_cache(maxsize=256)
 def _slots_up_to(
     now: Instant, schedule: Schedule, begin: Instant
-) -> tuple[tuple[tuple[Instant, str], ...], Instant | None]:
-    """Slots from `begin` on with their keys, and the first after now. Of a busy instant many triggers ask alike."""
-    fresh = tuple((slot, slot_key(slot)) for slot in slots_between(schedule, Instant(begin - 1), now))
-    return fresh, next_due(schedule, max(now, begin))
+) -> tuple[tuple[tuple[Instant | Row, str], ...], Instant | None]:
+    """Slots from `begin` on with their keys, rows of those that are left out, and the first slot after now. Of a busy
+    instant many triggers ask alike."""
+    fresh: list[tuple[Instant | Row, str]] = []
+    for row in rows(schedule, Instant(begin - 1), now, cap=LATE_AT_ONCE):
+        if row.excluded is None:
+            fresh += [(slot, slot_key(slot)) for slot in slots_between(schedule, Instant(row.first - 1), row.last)]
+        else:
+            fresh.append((row, ""))
+    return tuple(fresh), next_due(schedule, max(now, begin))
 
 
 def _read_and_plan(armed: Armed, now: Instant) -> Plan:
@@ -111,6 +127,16 @@ def missed(trigger: TriggerId, schedule: Schedule, first: Instant, limit: Instan
     return Settled(
         trigger, f"collapsed:{slot_key(first)}", Verdict.COLLAPSED, Reason.MISSED_POLICY, first, Instant(limit - 1),
         count, exact,
+    )
+
+
+def left_out(trigger: TriggerId, row: Row) -> Settled:
+    """The line for slots that the schedule leaves out."""
+    key, verdict = slot_key(row.first), Verdict.SKIPPED
+    if row.count > 1:
+        key, verdict = f"collapsed:{key}", Verdict.COLLAPSED
+    return Settled(
+        trigger, key, verdict, Reason.EXCLUDED, row.first, row.last, row.count, row.exact, row.excluded or ""
     )
 
 

@@ -14,7 +14,8 @@ from nightporter.rules.schedule import wall_of
 from nightporter.store.tx_automations import TriggerRow
 from nightporter.store.tx_base import TxBase
 from nightporter.words import Schedule
-from nightporter.words.automation import ScheduleKind
+from nightporter.words.automation import ScheduleKind, plain
+from nightporter.words.bounds import Bounds
 from nightporter.words.kept import read_back
 
 
@@ -55,15 +56,19 @@ class Stale:
 
 def schedule_text(schedule: Schedule) -> str:
     """A schedule as it is stored."""
-    return json.dumps([schedule.kind, schedule.expression, schedule.timezone, schedule.anchor], separators=(",", ":"))
+    said: list[object] = [schedule.kind, schedule.expression, schedule.timezone, schedule.anchor]
+    if schedule.bounds is not None:
+        said.append(plain(schedule.bounds))
+    return json.dumps(said, separators=(",", ":"))
 
 
 @lru_cache(maxsize=4096)
 def schedule_from(text: str) -> Schedule:
     """The inverse. Raises ValueError when it is not one."""
     try:
-        found = Schedule(*read_back(text))
-    except TypeError as error:
+        first, bounds = (said := read_back(text))[:4], said[4:]
+        found = Schedule(*first, *map(Bounds.of, bounds))
+    except (TypeError, KeyError) as error:
         raise ValueError(f"it is no schedule: {error}") from error
     if found.kind not in get_args(ScheduleKind) or not isinstance(found.anchor, int | None):
         raise ValueError(f"it is no schedule: {text[:100]}")

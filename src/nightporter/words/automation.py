@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Literal, NewType
 
 from nightporter.clock import Instant, micros
+from nightporter.words.bounds import Bounds
 from nightporter.words.failures import Alerts, Failures
 from nightporter.words.kept import read_back
 from nightporter.words.looks import Look
@@ -61,6 +62,8 @@ class Schedule:
     """An IANA name."""
     anchor: Instant | None = None
     """`every` only: the instant its grid is counted from."""
+    bounds: Bounds | None = field(default=None, metadata=sparse(Bounds.of))
+    """None: it goes on for ever, and leaves nothing out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +166,7 @@ class Definition:
 
     def as_json(self) -> str:
         """Canonical JSON, stable enough to hash; durations in seconds, instants in microseconds."""
-        return json.dumps(_plain(self), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return json.dumps(plain(self), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
     @staticmethod
     @lru_cache(maxsize=4096)
@@ -206,8 +209,13 @@ class Definition:
 # What many definitions say alike is made once.
 
 
+def _schedule(bounds: Any = None, **others: Any) -> Schedule:
+    found = _plain_schedule(**others)
+    return found if bounds is None else replace(found, bounds=Bounds.of(bounds))
+
+
 @lru_cache(maxsize=1024, typed=True)
-def _schedule(kind: ScheduleKind, expression: str, timezone: str, anchor: Instant | None) -> Schedule:
+def _plain_schedule(kind: ScheduleKind, expression: str, timezone: str, anchor: Instant | None) -> Schedule:
     return Schedule(kind, expression, timezone, anchor)
 
 
@@ -221,18 +229,19 @@ def _retry(attempts: int, delays: tuple[float, ...], on: frozenset[str]) -> Retr
     return Retry(attempts, tuple(timedelta(seconds=s) for s in delays), on)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A value of these words as plain JSON."""
     if isinstance(value, timedelta):
         return micros(value) / 1_000_000
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (set, frozenset)):
-        return sorted(_plain(item) for item in value)
+        return sorted(plain(item) for item in value)
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if is_dataclass(value):
         return {
-            each.name: _plain(held) for each in fields(value)
+            each.name: plain(held) for each in fields(value)
             if not left_out(each, held := getattr(value, each.name))
         }
     return value
@@ -258,7 +267,7 @@ class Policy:
     def as_json(self) -> str:
         first = [getattr(self, each.name) for each in fields(self) if not each.metadata.get("sparse")]
         further = {
-            each.name: _plain(held) for each in fields(self)
+            each.name: plain(held) for each in fields(self)
             if each.metadata.get("sparse") and not left_out(each, held := getattr(self, each.name))
         }
         return json.dumps([*first, further] if further else first, separators=(",", ":"))

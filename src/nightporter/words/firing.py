@@ -40,7 +40,7 @@ class Firing:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A verdict the clock already reached about slots it answers without a run: missed, collapsed, paused."""
+    """A verdict the clock already reached about slots it answers without a run: missed, collapsed, paused, left out."""
 
     trigger_id: TriggerId
     external_id: str
@@ -51,6 +51,8 @@ class Settled:
     count: int
     exact: bool = True
     """False: `count` is a lower bound, because the enumeration was cut."""
+    detail: str = ""
+    """As of an answer: the day or the window that left them out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ class Reason(StrEnum):
     PAUSED = "paused"
     STOPPED = "stopped"
     EXPIRED = "expired"
+    EXCLUDED = "excluded"
     DELETED = "deleted"
     QUEUE_FULL = "queue_full"
     OVERLAP = "overlap"
@@ -78,6 +79,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.PAUSED: "The automation is paused.",
     Reason.STOPPED: "The whole desk is stopped; lift it with `nightporter stop --lift`.",
     Reason.EXPIRED: "The automation has passed its expiry date.",
+    Reason.EXCLUDED: "Its schedule leaves that day or hour out.",
     Reason.DELETED: "The automation was removed.",
     Reason.QUEUE_FULL: "As many runs as the automation may have waiting were already waiting.",
     Reason.OVERLAP: "The run before it had not ended, and the overlap policy is to skip.",
