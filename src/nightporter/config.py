@@ -53,6 +53,21 @@ class Config:
     patience: timedelta = timedelta(seconds=60)
     """How long a write waits for a store that another process holds. NIGHTPORTER_PATIENCE. Read by store."""
 
+    heartbeat: str = "08:00"
+    """The time of day, in `timezone`, at which the desk says how it is, well or not; `none`: never.
+    NIGHTPORTER_HEARTBEAT. Read by destinations."""
+    heartbeat_to: str | None = None
+    """Where that goes beside the inbox: addresses of webhooks and paths of files, with commas between.
+    NIGHTPORTER_HEARTBEAT_TO. Read by destinations."""
+    heartbeat_secret: str | None = None
+    """A reference to the secret that signs it, for webhooks. NIGHTPORTER_HEARTBEAT_SECRET. Read by destinations."""
+    deadman: str | None = None
+    """An address outside that is called (GET) as long as what is due is looked at; its silence is the alarm.
+    NIGHTPORTER_DEADMAN. Read by engine."""
+    own_hosts: str | None = None
+    """Hosts that these addresses may name although they are private, with commas between. NIGHTPORTER_OWN_HOSTS.
+    Read by destinations."""
+
     @staticmethod
     def from_environment(
         environ: Mapping[str, str], *, home: str | None = None, store: str | None = None,
@@ -72,7 +87,7 @@ class Config:
             store=store or environ.get("NIGHTPORTER_STORE") or str(state / "nightporter.sqlite"),
             definitions=definitions or environ.get("NIGHTPORTER_CONFIG"),
             timezone=environ.get("NIGHTPORTER_TIMEZONE") or _machine_zone(environ),
-            **_numbers(environ),
+            **_numbers(environ), **_texts(environ),
         )
 
 
@@ -81,6 +96,14 @@ VARIABLES = {
     if field.name not in ("state", "outputs", "home")
 } | {"state": "NIGHTPORTER_HOME", "definitions": "NIGHTPORTER_CONFIG"}
 """The environment variable of each setting that has one."""
+
+
+_TEXTS = ("heartbeat", "heartbeat_to", "heartbeat_secret", "deadman", "own_hosts")
+
+
+def _texts(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Settings that are text and come from nowhere else; an empty variable is as good as none."""
+    return {name: text for name in _TEXTS if (text := environ.get(f"NIGHTPORTER_{name.upper()}"))}
 
 
 def _numbers(environ: Mapping[str, str]) -> dict[str, Any]:

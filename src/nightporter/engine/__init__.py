@@ -25,6 +25,7 @@ from nightporter.delivery import Courier, Destinations
 from nightporter.dispatch import Flight, Runners
 from nightporter.engine.door import Door
 from nightporter.engine.files import DefinitionFiles
+from nightporter.engine.heartbeat import DailyWord
 from nightporter.engine.loops import aside, every, told, within
 from nightporter.engine.membership import Membership
 from nightporter.engine.outdated import Outdated, look_around
@@ -120,6 +121,9 @@ class Engine:
         self.destinations: Destinations = destination_kinds.registry(
             outputs=self.config.outputs, web=self._web, now=self.clock.now, report=_report
         )
+        self._word = DailyWord(
+            self.config, self.store, self.clock, self.destinations, self._web, host=socket.gethostname()
+        )
         self._sweeper = Sweeper(
             self.config, self.store, self.clock, self.runners, self.destinations, self._leases
         )
@@ -145,6 +149,7 @@ class Engine:
         ]
         if self.role == "desk":
             loops.append((self.config.sweep.total_seconds(), self._prune, "prune"))
+            loops.append((self.config.sweep.total_seconds(), self._say, "heartbeat"))
             if self.watch_files:
                 loops.append((WATCH_SECONDS, self._watch, "files"))
         self._tasks = [self._loop.create_task(every(*loop)) for loop in loops]
@@ -213,6 +218,7 @@ class Engine:
         """Answer what is due, run and deliver it, and return when nothing is left to do just now."""
         if self.leading:
             await aside(self._sources.answer)
+            await self._say()
         while True:
             self.flight.look()
             self.courier.look()
@@ -343,6 +349,11 @@ class Engine:
         what two look for at once they find twice."""
         while self.leading and await aside(self._sweeper.prune):
             pass
+
+    async def _say(self) -> None:
+        """The daily word, and the call to the outside: whoever leads speaks for all."""
+        if self.leading:
+            await self._word.beat()
 
     def _recover(self) -> Recovered:
         return self._sweeper.recover(self.worker)

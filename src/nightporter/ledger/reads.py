@@ -33,7 +33,7 @@ from nightporter.words import Verdict
 
 LIMIT = 50
 EVER = Instant(0)
-INBOX_KINDS = ("result", "dead_letter", "review", "given_up", "restart")
+INBOX_KINDS = ("result", "dead_letter", "review", "given_up", "restart", "heartbeat")
 
 
 def automations(tx: Tx, *, cursor: str = "", limit: int = 200) -> Page[AutomationLine]:

@@ -14,6 +14,11 @@ from nightporter.errors import BadInput, BadSchedule
 from nightporter.rules.zones import zone
 
 _MAY_BE_NOTHING = ("drain", "patience")
+_OWN = {
+    field.name: field.default for field in fields(Config)
+    if field.name in ("heartbeat", "heartbeat_to", "heartbeat_secret", "deadman", "own_hosts")
+}
+"""What the desk says of itself, and where: looked over where something is said."""
 BEATS = 3
 """Renewals in a lease, at the least: one may come late."""
 
@@ -44,6 +49,10 @@ def checked(config: Config, environ: Mapping[str, str]) -> Config:
                 if value is not None and not isinstance(value, (str, os.PathLike)):
                     raise _unusable(field.name, value, "a path")
     _check_zone(config.timezone, environ)
+    if any(getattr(config, name) != usual for name, usual in _OWN.items()):
+        from nightporter.destinations import own
+
+        own.check(config)
     if config.lease < BEATS * config.beat:
         raise BadInput(
             f"a lease of {config.lease.total_seconds():g} s is too short for one that is renewed every "

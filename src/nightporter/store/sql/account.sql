@@ -77,3 +77,56 @@ SELECT q.*, count(*) OVER () FROM (
     SELECT 'proposal', a.id, a.name, a.state_at, a.workspace, a.id FROM automation a
     WHERE a.state = 'proposed' AND a.state_at < :before
 ) AS q ORDER BY 4, 2 LIMIT :room;
+
+-- name: heartbeat_last
+SELECT slot, said_at, title, body FROM heartbeat ORDER BY slot DESC LIMIT 1;
+
+-- name: heartbeat_say
+-- Whoever writes the row of a day is the one that says it.
+INSERT INTO heartbeat (slot, said_at, title, body) VALUES (:slot, :now, :title, :body) ON CONFLICT (slot) DO NOTHING;
+
+-- name: heartbeat_to
+INSERT INTO heartbeat_sent (slot, destination, state, next_try_at)
+SELECT :slot, r.destination, 'pending', :now FROM @rows(destination text) AS r WHERE true
+ON CONFLICT (slot, destination) DO NOTHING;
+
+-- name: heartbeat_pending
+SELECT s.slot, s.destination, s.tries, h.said_at, h.body FROM heartbeat_sent s JOIN heartbeat h ON h.slot = s.slot
+WHERE s.state = 'pending' AND s.next_try_at <= :now ORDER BY s.slot, s.destination LIMIT 20;
+
+-- name: heartbeat_tried
+-- A try that another desk has made meanwhile stands.
+UPDATE heartbeat_sent SET state = :state, tries = tries + 1, next_try_at = :next_try_at, ended_at = :ended_at,
+       evidence = :evidence, error = :error
+WHERE slot = :slot AND destination = :destination AND state = 'pending' AND tries = :tries;
+
+-- name: heartbeat_sent_of
+SELECT destination, state, tries, next_try_at, ended_at, evidence, error FROM heartbeat_sent WHERE slot = :slot
+ORDER BY destination;
+
+-- name: heartbeat_prune
+DELETE FROM heartbeat WHERE slot < :before;
+
+-- name: heartbeat_sent_prune
+DELETE FROM heartbeat_sent WHERE slot < :before;
+
+-- name: heartbeat_runs
+-- How runs ended in a span; ids begin with when they were due or asked for.
+SELECT run.state, count(*) FROM run
+WHERE run.id >= :floor AND run.ended_at > :since AND run.ended_at <= :until GROUP BY run.state ORDER BY run.state;
+
+-- name: heartbeat_lines
+-- What the ledger says of the arrivals of a span; the slots of a line that answers several are all counted.
+SELECT f.verdict, coalesce(f.reason, ''), count(*), sum(coalesce(f.slots, 1)) FROM firing f
+WHERE f.id >= :low AND f.id < :high AND f.verdict <> 'admitted' GROUP BY f.verdict, coalesce(f.reason, '') ORDER BY 1, 2;
+
+-- name: heartbeat_stuck
+-- Deliveries that were tried in vain and wait for another try; and those that were given up in a span.
+SELECT (SELECT count(*) FROM delivery d WHERE d.state = 'pending' AND d.tries > 0),
+       (SELECT count(*) FROM delivery d WHERE d.state IN ('given_up', 'unknown') AND d.ended_at > :since
+        AND d.ended_at <= :until);
+
+-- name: read_coming
+-- The slots that come first.
+SELECT a.name, t.name, t.next_fire_at, t.schedule FROM trigger t JOIN automation a ON a.id = t.automation_id
+WHERE t.next_fire_at IS NOT NULL ORDER BY t.next_fire_at, a.name LIMIT :room;

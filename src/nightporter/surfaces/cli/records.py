@@ -19,7 +19,8 @@ from nightporter.surfaces.cli.runs import Count, Cursor, Which, since_when
 
 def inbox(
     *, everything: Annotated[bool, Parameter(name="--all", help="Read ones too.")] = False,
-    kind: Annotated[str, Parameter(help="Only of this kind: result, dead_letter, review, given_up, restart.")] = "",
+    kind: Annotated[str, Parameter(
+        help="Only of this kind: result, dead_letter, review, given_up, restart, heartbeat.")] = "",
     mark_read: Annotated[bool, Parameter(help="Mark what is shown as read.")] = False,
     limit: Count = 20, cursor: Cursor = "", common: Common = USUAL,
 ) -> None:
