@@ -117,7 +117,7 @@ WHERE run.id >= :floor AND run.ended_at > :since AND run.ended_at <= :until GROU
 
 -- name: heartbeat_lines
 -- What the ledger says of the arrivals of a span; the slots of a line that answers several are all counted.
-SELECT f.verdict, coalesce(f.reason, ''), count(*), sum(coalesce(f.slots, 1)) FROM firing f
+SELECT f.verdict, coalesce(f.reason, ''), count(*), CAST(sum(coalesce(f.slots, 1)) AS bigint) FROM firing f
 WHERE f.id >= :low AND f.id < :high AND f.verdict <> 'admitted' GROUP BY f.verdict, coalesce(f.reason, '') ORDER BY 1, 2;
 
 -- name: heartbeat_stuck
