@@ -10,6 +10,7 @@ from acting import a_worker, after, begin, finish, send, setting
 from conftest import START
 from nightporter import operations
 from nightporter.ledger import Status, status
+from nightporter.ledger.status import DeskWord
 from nightporter.store import Store
 from nightporter.store.locks import FileLock
 from nightporter.words import Destination, Ended, ErrorClass, Limits, Overlap, Receipt, Retry, Sent, TriggerSpec
@@ -95,3 +96,63 @@ def test_deliveries_dead_letters_and_messages_are_counted(store: Store) -> None:
     assert after(NOW, seconds=1) < found.next_try_at <= at
     assert (found.dead_letters, found.inbox_unread) == (1, 2)
     assert (found.armed, found.next_fire_at) == (1, after(NOW, hours=1))
+
+
+def test_a_desk_that_lives_and_does_not_look_is_frozen_and_not_running(store: Store, tmp_path: Path) -> None:
+    lock = FileLock(tmp_path / "held.lock")
+    assert lock.take()
+    store.write(lambda tx: tx.join("wrk_a", role="desk", host="here", pid=1, lock_path=str(lock.path), now=NOW))
+    assert now_is(store, after(NOW, seconds=100), host="here").desk is DeskWord.RUNNING  # young
+    setting(store, "due_evaluated_at", after(NOW, minutes=3))
+    assert now_is(store, after(NOW, minutes=4), host="here").desk is DeskWord.RUNNING
+    frozen = now_is(store, after(NOW, minutes=6), host="here")
+    assert (frozen.desk, frozen.healthy, frozen.due_evaluated_ago) == (DeskWord.FROZEN, False, 180.0)
+    lock.let_go()
+    assert now_is(store, after(NOW, minutes=6), host="here").desk is DeskWord.GONE
+
+
+def test_a_desk_that_drains_is_not_running(store: Store) -> None:
+    a_worker(store, NOW, name="wrk_a")
+    setting(store, "due_evaluated_at", NOW)
+    assert now_is(store).desk is DeskWord.RUNNING
+    store.write(lambda tx: tx.drains("wrk_a", now=after(NOW, seconds=5)))
+    found = now_is(store, after(NOW, seconds=6))
+    assert (found.desk, found.healthy, found.standby) == (DeskWord.DRAINING, False, 0)
+    assert found.workers[0].draining_at == after(NOW, seconds=5)
+    a_worker(store, NOW, name="wrk_b")
+    assert now_is(store, after(NOW, seconds=6)).desk is DeskWord.RUNNING
+
+
+def test_how_far_the_answers_are_behind_is_said_and_what_comes(store: Store) -> None:
+    an_automation(store, a_definition(triggers=[a_clock_trigger()]), now=NOW)
+    assert now_is(store).due_behind == 0
+    [coming] = now_is(store).coming
+    assert (coming.automation, coming.trigger, coming.at) == ("brief", "clock", after(NOW, hours=1))
+    assert now_is(store, after(NOW, hours=1, seconds=90)).due_behind == 90.0
+
+
+def test_gaps_of_the_clock_incidents_and_missed_slots_that_wait_are_said(store: Store) -> None:
+    def write(statement: str, *parameters: object) -> None:
+        def work(tx):  # type: ignore[no-untyped-def]  # any transaction
+            text = statement if tx.dialect == "sqlite" else statement.replace("?", "%s").encode()
+            tx.sql._connection.execute(text, parameters)
+
+        store.write(work)
+
+    found = now_is(store)
+    assert (found.gaps, found.incidents, found.missed_cards) == ((), {}, 0)
+    for kind, since, until in (("sleep", after(NOW, hours=-9), after(NOW, hours=-1)),
+                               ("down", after(NOW, days=-9), after(NOW, days=-8))):
+        write("INSERT INTO gap (kind, gap_from, gap_to, worker) VALUES (?, ?, ?, 'w')", kind, since, until)
+    for n, state in enumerate(("pending", "pending", "executed")):
+        write("INSERT INTO missed_card (id, workspace, automation_id, trigger_id, firing_id, slot, state, created_at) "
+              "VALUES (?, 'default', 'a', 'a/clock', 'f', ?, ?, ?)", f"c{n}", NOW + n, state, NOW)
+    for n, state in enumerate(("open", "acknowledged", "resolved")):
+        write("INSERT INTO incident (id, workspace, automation_id, kind, route, signature, state, count, first_at, "
+              "last_at, subject, error) VALUES (?, 'default', 'a', 'execution', 'r', ?, ?, 1, ?, ?, 'run', '')",
+              f"i{n}", str(n), state, NOW, NOW)
+    found = now_is(store)
+    assert [(gap.kind, gap.since, gap.until) for gap in found.gaps] == [
+        ("sleep", after(NOW, hours=-9), after(NOW, hours=-1))]
+    assert (found.incidents, found.missed_cards) == ({"open": 1, "acknowledged": 1}, 2)
+    json.dumps(found.as_json())

@@ -203,7 +203,11 @@ class Engine:
         log.info("desk.stopped")
 
     async def _hand_over(self) -> None:
-        await durable(self.store, lambda tx: tx.leave_lead(self.worker))
+        def write(tx: Tx) -> None:
+            tx.leave_lead(self.worker)
+            tx.drains(self.worker, now=self.clock.now())
+
+        await durable(self.store, write)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[Engine]:

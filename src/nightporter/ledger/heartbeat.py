@@ -145,6 +145,16 @@ def _what_waits(known: _Known) -> Iterator[str]:
         if n:
             known.wrong.append(f"{n} {what}")
             yield f"{n} {what}."
+    incidents = tx.read_incidents_open()
+    cards, _ = tx.read_cards_pending()
+    known.data |= {"incidents": incidents, "missed_cards": cards}
+    if incidents:
+        told = ", ".join(f"{n} {state}" for state, n in incidents.items())
+        known.wrong.append(f"incidents: {told}")
+        yield f"Incidents: {told}."
+    if cards:
+        known.wrong.append(f"{cards} missed slot(s) wait for your decision")
+        yield f"{cards} missed slot(s) wait for your decision."
     if dead:
         yield f"{dead} dead letter(s): nightporter dead lists them."
 

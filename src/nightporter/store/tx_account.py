@@ -103,3 +103,18 @@ class AccountTx(TxBase):
     def read_coming(self, room: int) -> list[Row]:
         """`(automation, trigger, slot, schedule JSON)`, the earliest first."""
         return self.sql.all("read_coming", room=room)
+
+    # -- what others keep, counted ----------------------------------------------------------------------------------
+
+    def read_incidents_open(self) -> dict[str, int]:
+        """Incidents that are not over, by state: open or acknowledged."""
+        return {r[0]: r[1] for r in self.sql.all("read_incidents_open")}
+
+    def read_cards_pending(self) -> tuple[int, Instant | None]:
+        """`(missed slots that a person is to decide about, since when the oldest)`."""
+        row = self.sql.one("read_cards_pending") or (0, None)
+        return row[0], row[1]
+
+    def read_gaps(self, since: Instant, room: int) -> list[Row]:
+        """`(kind, from, to)` of spans that ended after an instant, the newest first."""
+        return self.sql.all("read_gaps", since=since, room=room)

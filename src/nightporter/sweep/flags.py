@@ -66,6 +66,10 @@ def _notice(waits: Waiting, now: Instant) -> tuple[object, ...]:
                 f"{name}: a run has waited for your decision for more than a day",
                 f"It may have acted, and is not repeated unasked. nightporter review {subject} retry runs it again, "
                 f"nightporter review {subject} dismiss closes it.")
+    if what == "missed":
+        return (derived_id("inb", now, subject, WAITS), workspace, "", automation, None, "review",
+                f"{name}: missed slots have waited for your decision for more than a day",
+                "They passed while nobody was there, and are run or dismissed as you say: nightporter missed.")
     return (derived_id("inb", now, subject, WAITS), workspace, "", automation, None, "review",
             f"{name} has waited to be accepted for more than a day",
             f"It was proposed, and does nothing until then. nightporter enable {name} accepts it, "

@@ -26,7 +26,7 @@ SELECT q.*, count(*) OVER () FROM (
 SELECT q.*, count(*) OVER () FROM (
     SELECT d.run_id, a.name, d.ended_at, d.destination, d.state, d.error, d.id
     FROM delivery d LEFT JOIN automation a ON a.id = d.automation_id
-    WHERE d.state IN ('given_up', 'unknown') AND d.best_effort = 0
+    WHERE d.state IN ('given_up', 'unknown') AND d.best_effort = 0 AND d.closed_at IS NULL
 ) AS q ORDER BY 3 DESC, 1 LIMIT :room;
 
 -- name: task_cleanup
@@ -70,12 +70,16 @@ SELECT q.*, count(*) OVER () FROM (
 -- name: waits_for_a_person
 -- What nothing but a person's word moves, since when.
 SELECT q.*, count(*) OVER () FROM (
-    SELECT 'review' AS what, run.id, a.name, t.at, run.workspace, run.automation_id FROM run LEFT JOIN automation a ON a.id = run.automation_id
-    JOIN transition t ON t.run_id = run.id AND t.seq = run.seq
+    SELECT 'review' AS what, run.id, a.name, t.at, run.workspace, run.automation_id
+    FROM run LEFT JOIN automation a ON a.id = run.automation_id JOIN transition t ON t.run_id = run.id AND t.seq = run.seq
     WHERE run.state IN ('lost', 'review', 'held') AND run.state = 'review' AND t.at < :before
     UNION ALL
     SELECT 'proposal', a.id, a.name, a.state_at, a.workspace, a.id FROM automation a
     WHERE a.state = 'proposed' AND a.state_at < :before
+    UNION ALL
+    SELECT 'missed', c.automation_id, min(a.name), min(c.created_at), min(c.workspace), c.automation_id
+    FROM missed_card c JOIN automation a ON a.id = c.automation_id
+    WHERE c.state = 'pending' AND c.created_at < :before GROUP BY c.automation_id
 ) AS q ORDER BY 4, 2 LIMIT :room;
 
 -- name: heartbeat_last
@@ -130,3 +134,13 @@ SELECT (SELECT count(*) FROM delivery d WHERE d.state = 'pending' AND d.tries > 
 -- The slots that come first.
 SELECT a.name, t.name, t.next_fire_at, t.schedule FROM trigger t JOIN automation a ON a.id = t.automation_id
 WHERE t.next_fire_at IS NOT NULL ORDER BY t.next_fire_at, a.name LIMIT :room;
+
+-- name: read_incidents_open
+SELECT state, count(*), min(first_at) FROM incident WHERE state <> 'resolved' GROUP BY state ORDER BY state;
+
+-- name: read_cards_pending
+SELECT count(*), min(created_at) FROM missed_card WHERE state = 'pending';
+
+-- name: read_gaps
+-- Spans in which the clock was not to be trusted, or nobody looked at it; the newest first.
+SELECT kind, gap_from, gap_to FROM gap WHERE gap_to > :since ORDER BY gap_to DESC, gap_from, kind LIMIT :room;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, assert_never
 
 from cyclopts import Parameter
 
@@ -16,14 +16,15 @@ from nightporter.ledger import Checkup, Finding, Home
 from nightporter.ledger import doctor as look_at
 from nightporter.ledger import status as status_of
 from nightporter.ledger.moments import lasting, spoken
-from nightporter.ledger.status import Status, troubles
+from nightporter.ledger.status import DeskWord, Status, troubles
 from nightporter.surfaces.cli.place import USUAL, Common, Place, opened
 
 UNHEALTHY = 1
 
 
 def status(*, common: Common = USUAL) -> int:
-    """Who is alive, what waits, what runs, what wants a person. Exit code 1 while no desk looks at what is due."""
+    """Who is alive and leads, when what is due was last looked at, what waits, what runs, what wants a person. Exit
+    code 0 while a desk looks at what is due and can write; 1 while none does: gone, stopped, draining or frozen."""
     with opened(common) as place:
         found = place.read(lambda tx: status_of(tx, place.clock.now(), host=socket.gethostname()))
     if place.out.as_json:
@@ -37,21 +38,16 @@ def _show(place: Place, s: Status) -> None:
     zone = place.config.timezone
     if place.store.read_only is not None:
         place.out.line(f"{place.store.read_only.what[:1].upper()}{place.store.read_only.what[1:]}: this is read only.")
-    if s.stopped is not None:
-        place.out.line(f"Stopped by {s.stopped.by or 'somebody'}. {s.stopped.reason}".rstrip())
-    elif ill := troubles(s.workers):
-        place.out.line(f"A {ill[0].role} is running and cannot write: {ill[0].trouble}. Nothing starts until it can.")
-    elif s.healthy:
-        place.out.line("A desk is running." if not s.standby else f"A desk is running, {s.standby} standing by.")
-    else:
-        place.out.line("No desk is running: nightporter up starts one.")
+    place.out.line(_in_a_sentence(s))
     waiting = ", ".join(f"{w.runs} for {_FOR.get(w.on, w.on)} (oldest {w.oldest:.0f} s)" for w in s.waiting)
     next_fire = "" if s.next_fire_at is None else f", next {spoken(s.next_fire_at, zone)}"
-    seen = "" if s.due_evaluated_ago is None else f"{lasting(round(s.due_evaluated_ago * 1e6))} ago"
+    seen = "" if s.due_evaluated_ago is None else f"{_span(s.due_evaluated_ago)} ago"
+    behind = f", {_span(s.due_behind)} behind" if s.due_behind > BEHIND else ""
     place.out.facts([
-        ("processes", "\n".join(f"{w.role} {w.pid} on {w.host}{', leads' * (w.id == s.leader)}{_LIVES[w.alive]}"
+        ("processes", "\n".join(f"{w.role} {w.pid} on {w.host}{', leads' * (w.id == s.leader)}"
+                                f"{', draining' * (w.draining_at is not None)}{_LIVES[w.alive]}"
                                 for w in s.workers)),
-        ("due looked at", seen or "never"),
+        ("due looked at", (seen or "never") + behind),
         ("automations", ", ".join(f"{n} {state}" for state, n in s.automations.items()) or "none"),
         ("triggers armed", f"{s.armed}{next_fire}"),
         ("queued", f"{s.queued}" + (f": {waiting}" if waiting else "")),
@@ -61,9 +57,46 @@ def _show(place: Place, s: Status) -> None:
         )),
         ("deliveries", f"{s.deliveries_pending} waiting, {s.deliveries_sending} under way, "
                        f"{s.deliveries_failed} failed"),
+        ("incidents", ", ".join(f"{n} {state}" for state, n in s.incidents.items())),
+        ("missed", f"{s.missed_cards} wait for your decision" if s.missed_cards else ""),
+        ("clock", "\n".join(f"{_GAPS.get(gap.kind, gap.kind)} from {spoken(gap.since, zone)} to "
+                            f"{spoken(gap.until, zone)}" for gap in s.gaps)),
+        ("coming", "\n".join(f"{spoken(each.at, zone)}  {each.automation}" for each in s.coming)),
         ("dead letters", f"{s.dead_letters}"), ("inbox", f"{s.inbox_unread} unread"),
         ("store", f"{s.store}, schema {s.schema_version}"),
     ])
+
+
+BEHIND = 5.0
+"""Seconds that a slot may wait for its answer without being mentioned."""
+_GAPS = {"down": "no desk was there", "sleep": "the machine slept", "step_forward": "the clock was set forward",
+         "step_back": "the clock was set back", "restored": "the store is one of an earlier time"}
+
+
+def _span(seconds: float) -> str:
+    return lasting(round(seconds * 1e6))
+
+
+def _in_a_sentence(s: Status) -> str:
+    match s.desk:
+        case DeskWord.STOPPED:
+            stopped = s.stopped
+            by, why = (stopped.by, stopped.reason) if stopped is not None else ("", "")
+            return f"Stopped by {by or 'somebody'}. {why}".rstrip()
+        case DeskWord.CANNOT_WRITE:
+            ill = troubles(s.workers)[0]
+            return f"A {ill.role} is running and cannot write: {ill.trouble}. Nothing starts until it can."
+        case DeskWord.RUNNING:
+            return "A desk is running." if not s.standby else f"A desk is running, {s.standby} standing by."
+        case DeskWord.DRAINING:
+            return f"The desk is stopping: it takes nothing more, and {s.running} run(s) may end first."
+        case DeskWord.FROZEN:
+            since = "ever" if s.due_evaluated_ago is None else f"for {_span(s.due_evaluated_ago)}"
+            return f"A desk is alive and has not looked at what is due {since}: see its log, and start it again."
+        case DeskWord.GONE:
+            return "No desk is running: nightporter up starts one."
+        case _:
+            assert_never(s.desk)
 
 
 _FOR = {"claim": "a worker", "time": "their time", "overlap": "the run before them", "concurrency": "a free place",
