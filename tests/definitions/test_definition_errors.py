@@ -74,7 +74,7 @@ from nightporter.errors import BadDefinition, NotYet
         # when
         ("when: 30m", (2, 7), "`when: 30m` is ambiguous"),
         ("when: 1h30m", (2, 7), "it may mean every 1h30m, or once, in 1h30m"),
-        ("when: in 20m", (2, 7), "does not say from when on"),
+        ("when: in 20m", (2, 7), "depends on the moment in which it is read"),
         ("when: 30", (2, 7), "a number alone names no unit"),
         ("when: every 15", (2, 7), "a number alone names no unit"),
         ("when: every 0s", (2, 7), "too short"),
@@ -83,7 +83,7 @@ from nightporter.errors import BadDefinition, NotYet
         ("when: 0 9 * *", (2, 7), "fields"),
         ('when: "@fortnightly"', (2, 7), "@fortnightly"),
         ("when: at 2026-13-01T09:00", (2, 7), "is not a time that exists"),
-        ("when: 2026-11-03", (2, 7), "is not an instant"),
+        ("when: 2026-11-03", (2, 7), "the time of day is not said"),
         ("when: [every 1h]", (2, 7), "`when` wants the text of one schedule"),
         ("when: {cron: x}", (2, 7), "write more than one under `triggers`"),
         ("when: every 1h\ntriggers:\n  - every: 2h", (4, 5), "cannot stand together"),

@@ -77,34 +77,3 @@ def test_an_option_of_a_destination_of_a_later_release_is_not_yet(key: str) -> N
     error = refusal(f"deliver: [{{file: x, {key}: true}}]")
     assert isinstance(error, NotYet)
     assert place(error) == (2, 21)
-
-
-@pytest.mark.parametrize(
-    ("words", "cron"),
-    [
-        ("weekdays at 07:30", "30 7 * * mon-fri"),
-        ("daily at 7", "0 7 * * *"),
-        ("every day at 7pm", "0 19 * * *"),
-        ("Mon,Wed at 9:30am", "30 9 * * mon,wed"),
-        ("mon and fri at 12am", "0 0 * * mon,fri"),
-        ("sundays at 12pm", "0 12 * * sun"),
-        ("every tuesday at 6", "0 6 * * tue"),
-        ("weekends at 10:05", "5 10 * * sat,sun"),
-    ],
-)
-def test_plain_words_are_not_yet_and_their_cron_form_is_offered(words: str, cron: str) -> None:
-    error = refusal(f"when: {words}")
-    assert isinstance(error, NotYet)
-    assert error.next == f'write `when: "{cron}"`'
-    assert place(error) == (2, 7)
-
-
-@pytest.mark.parametrize(
-    "words",
-    ["first monday at 10", "tomorrow at 9", "every monday", "every 2h from 08:00 to 20:00", "daily at 25", "noon",
-     "daily at 13pm", "mon-fri 09:00", "every", "in a while", "the 1 of every month"],
-)
-def test_other_plain_words_are_not_yet_and_a_cron_expression_is_named(words: str) -> None:
-    error = refusal(f"when: {words}")
-    assert isinstance(error, NotYet)
-    assert "cron expression" in error.next

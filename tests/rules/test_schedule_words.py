@@ -64,7 +64,7 @@ def test_an_interval_says_from_where_it_is_counted() -> None:
         ("cron", "PT15M", "ambiguous", 'it may mean "every PT15M" or "in PT15M"', "every PT15M"),
         ("cron", "every 15m", "is not a cron expression", "how long", "write it as every"),
         ("cron", "FREQ=DAILY;BYHOUR=9", "recurrence rule", "not supported yet", "write it as cron"),
-        ("cron", "weekdays at 9", "is not a cron expression", "plain words are not supported yet", "0 9 * * mon-fri"),
+        ("cron", "weekdays at 9", "is not a cron expression", "read where any schedule may stand", "0 9 * * mon-fri"),
         ("cron", "@reboot", "not a clock time", "no next instant", "@daily"),
         ("cron", "0 9 * * * 2027 1", "has 7 fields", "no year field", "0 9 * * mon-fri"),
         ("cron", "", "empty", "5 or 6 fields", "0 9 * * mon-fri"),

@@ -20,24 +20,26 @@ from nightporter.words import Definition
 
 
 def read(
-    text: str, *, path: str = "", format: Format, default_timezone: str, now: Instant, checks: Checks | None = None
+    text: str, *, path: str = "", format: Format, default_timezone: str, now: Instant, checks: Checks | None = None,
+    read_once: bool = False,
 ) -> Definition:
     """The definition in a file's text.
 
     `path` names the file in errors, gives the default name, and its folder is where relative scripts are looked for.
     `default_timezone` serves where none is written. `checks` are the kinds of targets and destinations there are;
-    None takes those that come with the program. Raises NotYet for what a later release brings, else BadDefinition;
+    None takes those that come with the program. `read_once` says that the text is not kept and read again, so that
+    `tomorrow at 9` may be counted from now. Raises NotYet for what a later release brings, else BadDefinition;
     both name line and column, from 1.
     """
     try:
-        return _read(text, path, format, default_timezone, now, checks or Checks.shipped())
+        return _read(text, path, format, default_timezone, now, checks or Checks.shipped(), read_once)
     except BadDefinition as error:
         error.path = path
         raise
 
 
 def _read(
-    text: str, path: str, format: Format, default_timezone: str, now: Instant, checks: Checks
+    text: str, path: str, format: Format, default_timezone: str, now: Instant, checks: Checks, read_once: bool
 ) -> Definition:
     page = take_apart(text, format)
     root = page.root
@@ -73,7 +75,8 @@ def _read(
             misread(expires.place, error)
     overlap, missed = root.get("overlap"), root.get("missed")
     setting = Setting(
-        timezone, now, None if overlap is None else overlap_of(overlap), None if missed is None else missed_of(missed)
+        timezone, now, read_once, overlap=None if overlap is None else overlap_of(overlap),
+        missed=None if missed is None else missed_of(missed),
     )
     return Definition(
         name=_name(root, path),

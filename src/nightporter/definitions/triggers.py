@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import Final, NoReturn
 
-from nightporter.clock import Instant, micros
+from nightporter.clock import Instant
 from nightporter.definitions import grammar
 from nightporter.definitions.entry import Entry, entry_of
 from nightporter.definitions.missed import check_overlap, missed_of
-from nightporter.definitions.moments import instant_of, shown
-from nightporter.definitions.plain_words import cron_form
+from nightporter.definitions.moments import instant_of
 from nightporter.definitions.written import (
     Entries,
     Items,
@@ -27,8 +25,9 @@ from nightporter.definitions.written import (
     text_of,
     wrong_type,
 )
-from nightporter.errors import BadInput, BadSchedule, NotYet
-from nightporter.rules import durations, schedule, zones
+from nightporter.errors import BadInput, BadSchedule
+from nightporter.rules import schedule, zones
+from nightporter.rules.plain import BareDuration, NeedsNow, from_now_on, read_words
 from nightporter.words import Missed, Overlap, Schedule, TriggerSpec
 from nightporter.words.automation import ScheduleKind
 
@@ -42,6 +41,8 @@ class Setting:
 
     timezone: str
     now: Instant
+    read_once: bool
+    """The definition is not kept as text and read again: what it says may be counted from now."""
     overlap: Overlap | None
     missed: Missed | None = None
 
@@ -195,54 +196,18 @@ def _when(value: Value, setting: Setting) -> Schedule:
     if value.kind == "number":
         raise bad(value.place, f"`when: {value.text}` does not say when", why="a number alone names no unit",
                   next=f"write `when: every {value.text}m`, or a cron expression in quotes")
-    words = " ".join(text_of("when", value, longest=1000).split())
-    first, _, rest = words.partition(" ")
-    if first == "every":
-        if _is_duration(rest) or _NUMBER.fullmatch(rest):
-            return _parsed("every", rest, setting.timezone, value.place)
-        raise _in_words(value.place, words)
-    if first == "at" and _DAY.match(rest):
-        return _parsed("at", rest, setting.timezone, value.place)
-    if _DAY.match(words):
-        return _parsed("at", words, setting.timezone, value.place)
-    if words.startswith("@") or _CRON.match(words):
-        return _parsed("cron", words, setting.timezone, value.place)
-    if first == "in" and _is_duration(rest):
-        raise bad(value.place, f"`when: {words}` does not say from when on",
-                  why="a file is read again and again, and each time the time would begin anew",
-                  next=f"write `when: at {_later(rest, setting)}`")
-    if _is_duration(words):
-        raise bad(value.place, f"`when: {words}` is ambiguous",
-                  why=f"it may mean every {words}, or once, in {words}",
-                  next=f"write `when: every {words}`, or `when: at {_later(words, setting)}`")
-    raise _in_words(value.place, words)
-
-
-_NUMBER: Final = re.compile(r"\d\S*")
-_DAY: Final = re.compile(r"\d{4}-\d")
-_CRON: Final = re.compile(r"[\d*/,?~-]+ +[\d*/,?~LW#-]+( |$)")
-"""The first two fields of a cron expression, minutes and hours, have no words in them."""
-
-
-def _is_duration(words: str) -> bool:
+    words = text_of("when", value, longest=1000)
     try:
-        durations.parse_duration(words)
-    except BadSchedule:
-        return False
-    return True
-
-
-def _later(duration: str, setting: Setting) -> str:
-    minute = micros(timedelta(minutes=1))
-    at = setting.now + micros(durations.parse_duration(duration))
-    return shown(Instant(-(-at // minute) * minute), setting.timezone)
-
-
-def _in_words(place: Place, words: str) -> NotYet:
-    cron = cron_form(words)
-    return NotYet(
-        f"`when: {words[:60]}` is not understood yet", why="a later release reads plain words",
-        next=f'write `when: "{cron}"`' if cron else
-        'write a cron expression, such as `when: "30 7 * * mon-fri"`, or `when: every 15m`',
-        line=place.line, column=place.column,
-    )
+        return read_words(words, setting.timezone, now=setting.now if setting.read_once else None).schedule
+    except BareDuration as error:
+        duration = words.strip()
+        once = from_now_on(f"in {duration}", setting.timezone, setting.now)
+        raise bad(value.place, f"`when: {duration}` is ambiguous", why=error.why,
+                  next=f"write `when: every {duration}`, or `when: {once}`") from error
+    except NeedsNow as error:
+        written = from_now_on(words, setting.timezone, setting.now)
+        raise bad(value.place, f"`when: {words.strip()}` depends on the moment in which it is read",
+                  why="a file is read again and again, and each time it would mean another one",
+                  next=f"write `when: {written}`" if written else error.next) from error
+    except BadInput as error:
+        misread(value.place, error)

@@ -357,7 +357,7 @@ def _not_cron(text: str, count: int) -> BadSchedule:
         )
     if count == 1 or re.match(r"[A-Za-z]", text):
         return BadSchedule(
-            f"{shown!r} is not a cron expression", why="schedules in plain words are not supported yet",
+            f"{shown!r} is not a cron expression", why="plain words are read where any schedule may stand, as `when`",
             next="write 5 fields, such as 0 9 * * mon-fri for weekdays at 09:00, or an interval, such as every 15m",
         )
     return BadSchedule(

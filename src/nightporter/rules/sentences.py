@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date, timedelta
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 from nightporter.clock import Instant, moment
@@ -115,6 +116,8 @@ def _time(cron: Cron) -> str | None:
     hours = sorted(values_of(HOUR, hour))
     if len(minutes) == 1 and len(hours) > 3 and _in_a_row(hours):
         return f"Every hour from {hours[0]:02}:{minutes[0]:02} to {hours[-1]:02}:{minutes[0]:02}"
+    if len(minutes) == 1 and len(hours) > 3 and len(steps := {b - a for a, b in pairwise(hours)}) == 1:
+        return f"Every {steps.pop()} hours from {hours[0]:02}:{minutes[0]:02} to {hours[-1]:02}:{minutes[0]:02}"
     times = [f"{h:02}:{m:02}" for h in hours for m in minutes]
     return f"At {_listed(times)}" if len(times) <= 6 else None
 
@@ -147,7 +150,7 @@ def _days(cron: Cron) -> str | None:
     if by_day and by_weekday:
         if day.startswith("*") or weekday.startswith("*"):
             return None
-        return f"{by_day} or{by_weekday}" + (f", in {months}" if months else "")
+        return f"{by_day} or{by_weekday.replace(' every ', ' on ')}" + (f", in {months}" if months else "")
     days = by_day or by_weekday
     if months and days.endswith(_OF_MONTH):
         return days.removesuffix(_OF_MONTH) + f" of {months}"
@@ -161,6 +164,8 @@ def _by_day(written: str) -> str | None:
         return " on the last day" + _OF_MONTH
     if written == "LW":
         return " on the last weekday (Monday to Friday)" + _OF_MONTH
+    if written == "1W":
+        return " on the first weekday (Monday to Friday)" + _OF_MONTH
     if "L" in written or "W" in written:
         return None
     days = sorted(values_of(DAY, written))
@@ -171,18 +176,22 @@ def _by_day(written: str) -> str | None:
 def _by_weekday(written: str) -> str | None:
     if written in ("*", "?"):
         return ""
-    kind, mark, number = written.partition("#")
-    if mark and "," not in written:
-        (named,) = values_of(WEEKDAY, kind)
-        return f" on the {_ORDINALS[int(number)]} {_WEEKDAYS[named]}{_OF_MONTH}"
-    if written.endswith("L") and "," not in written:
-        (named,) = values_of(WEEKDAY, written[:-1])
-        return f" on the last {_WEEKDAYS[named]}{_OF_MONTH}"
-    if mark or any(item.endswith("L") and item != "JUL" for item in written.split(",")):
-        return None
+    items = written.split(",")
+    counted = [_of_its_kind(item) for item in items if "#" in item or item.endswith("L")]
+    if counted:
+        return f" on {_listed(counted)}{_OF_MONTH}" if len(counted) == len(items) <= 4 else None
     # Monday first: a week that ends on Sunday reads in the order in which people live it.
     places = sorted((each + 6) % 7 for each in values_of(WEEKDAY, written))
+    if len(places) == 1:
+        return f" every {_weekday(places[0])}"
     return "" if len(places) == 7 else f" on {_runs(places, _weekday)}"
+
+
+def _of_its_kind(item: str) -> str:
+    """`the second Friday` for `FRI#2`, `the last Friday` for `FRIL`."""
+    kind, _, number = item.removesuffix("L").partition("#")
+    (named,) = values_of(WEEKDAY, kind)
+    return f"the {_ORDINALS[int(number)] if number else 'last'} {_WEEKDAYS[named]}"
 
 
 def _runs(values: list[int], name: Callable[[int], str]) -> str:

@@ -157,7 +157,9 @@ def _from_words(words: dict[str, Any], name: str | None, place: Place, now: Inst
         entries["deliver"] = [_destination(text) for text in words["deliver"]]
     try:
         # JSON is YAML, so what is said here is checked as a file is.
-        return read(json.dumps(entries), format="yaml", default_timezone=place.config.timezone, now=now)
+        return read(
+            json.dumps(entries), format="yaml", default_timezone=place.config.timezone, now=now, read_once=True
+        )
     except BadDefinition as error:
         error.line = error.column = 0  # of a text that nobody has seen
         raise

@@ -1,0 +1,177 @@
+"""From what a sentence says to one schedule, or to the reason why it is none.
+
+Nothing is guessed: what has two readings is refused with both, what is left open with what to add. The calendar and
+the clock changes are none of its business: it writes an expression, and `rules.schedule` says when that is due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from nightporter.clock import Instant
+from nightporter.errors import BadSchedule
+from nightporter.rules.exclusions import next_running
+from nightporter.rules.plain.days import Days, days_of
+from nightporter.rules.plain.fields import time_fields
+from nightporter.rules.plain.intervals import interval_of, is_interval
+from nightporter.rules.plain.lexicon import WEEKDAYS
+from nightporter.rules.plain.once import is_once, once_of
+from nightporter.rules.plain.refusals import ambiguous, beyond, incomplete
+from nightporter.rules.plain.said import Said, listed
+from nightporter.rules.plain.times import Time, in_part, one_clock
+from nightporter.rules.plain.understood import Understood
+from nightporter.rules.plain.within import bounds_of
+from nightporter.rules.schedule import parse
+from nightporter.words.bounds import Bounds
+
+_BARE: Final = {
+    "minute": "* * * * *", "hour": "0 * * * *", "day": "0 0 * * *", "week": "0 0 * * mon", "month": "0 0 1 * *",
+    "quarter": "0 0 1 1,4,7,10 *", "year": "0 0 1 1 *",
+}
+"""What `daily` and its like are alone, as in systemd."""
+
+
+def composed(said: Said, timezone: str, now: Instant | None) -> Understood:
+    """The schedule of a sentence. Raises BadSchedule."""
+    zone = _zone(said, timezone)
+    if said.more:
+        said = _one_clause(said)
+    _settle_times(said)
+    if is_once(said):
+        return once_of(said, zone, now)
+    if said.season is not None:
+        first, last = said.season
+        said.months += [(first - 1 + step) % 12 + 1 for step in range((last - first) % 12 + 1)]
+    if is_interval(said):
+        found = interval_of(said, zone)
+    elif said.adverb is not None and _is_bare(said):
+        found = Understood(parse("cron", _BARE[said.adverb], zone),
+                           (f"`{_word(said.adverb)}` alone is the first midnight of each {said.adverb}",))
+    else:
+        found = _recurring(said, zone)
+    return _bounded(found, said, now)
+
+
+def _bounded(found: Understood, said: Said, now: Instant | None) -> Understood:
+    bounds, from_now = bounds_of(said, found.schedule.timezone, now)
+    if bounds == Bounds():
+        return found
+    schedule = replace(found.schedule, bounds=bounds)
+    if now is not None and next_running(schedule, now) is None:
+        raise beyond("it never fires", "its end has passed, or nothing is left of it", "write a later end")
+    return replace(found, schedule=schedule, from_now=found.from_now or from_now)
+
+
+def _zone(said: Said, timezone: str) -> str:
+    zones = {each.zone for each in (said, *said.more)} - {None}
+    if len(zones) > 1:
+        raise beyond("two time zones are said", "a schedule is counted in one zone", "write two triggers")
+    if not zones:
+        return timezone
+    found = zones.pop() or ()
+    if len(found) > 1:
+        raise ambiguous("the place", *found)
+    return found[0]
+
+
+def _one_clause(said: Said) -> Said:
+    """Clauses that differ in one thing only are one; others are more than one schedule."""
+    more, said.more = said.more, []
+    for clause in more:
+        if clause.weekdays and clause.times == said.times and said.weekdays:
+            said.weekdays += clause.weekdays
+        elif clause.weekdays and set(clause.weekdays) == set(said.weekdays):
+            said.times += clause.times
+        else:
+            raise beyond("these are two schedules in one sentence", "a schedule has the same times on each of its days",
+                         "write one trigger for each under `triggers:`")
+    return said
+
+
+def _settle_times(said: Said) -> None:
+    if said.part is not None and not said.times:
+        raise incomplete(f"`{said.part}` is no time of day", _with(said, {"morning": "08:00", "afternoon": "14:00",
+                         "evening": "18:00", "night": "22:00"}[said.part]))
+    if said.part is not None:
+        said.times = [in_part(time, said.part) for time in said.times]
+    if any(time.said == "night" or said.part == "night" for time in said.times) and (said.weekdays or said.relative):
+        early = [time for time in said.times if time.hour < 6]
+        if early:
+            raise BadSchedule(f"{early[0].shown} at night is ambiguous", why="it may be the night before that day or "
+                              "the night after it", next=f"write the day and {early[0].shown}")
+    one_clock([*said.times, *(said.window or ())])
+
+
+def _with(said: Said, time: str) -> str:
+    days = f"every {listed(WEEKDAYS[day] for day in said.weekdays)}" if said.weekdays else "every day"
+    return f"{days} at {time}"
+
+
+def _word(unit: str) -> str:
+    return {"day": "daily", "year": "yearly"}.get(unit, unit + "ly")
+
+
+def _is_bare(said: Said) -> bool:
+    return not (said.times or said.marks or said.window or said.weekdays or said.nth or said.monthdays or said.dates
+                or said.months or said.often or said.every)
+
+
+def _recurring(said: Said, zone: str) -> Understood:
+    count, unit = _cadence(said)
+    days = days_of(said, count, unit)
+    _check_midnight(said, days)
+    if said.marks or said.window:
+        raise incomplete("how often is not said", "every 15m from 08:00 to 18:00", "every hour at minute 30")
+    if not said.times:
+        raise incomplete("the time of day is not said", f"{days.words} at 09:00")
+    _check_count(said, days)
+    if days.every > 1:
+        raise beyond(
+            f"every {days.every} {unit}s cannot be said yet", "it has to be counted from a first day",
+            "write a plain week or month, or an interval such as every 336h",
+        )
+    times = time_fields(said.times)
+    if times is None:
+        shown = listed(time.shown for time in sorted(set(said.times), key=lambda time: time.of_day))
+        raise beyond(f"{shown} are no times of one cron expression", "its hours share their minutes",
+                     "write one trigger for each under `triggers:`")
+    return Understood(parse("cron", f"{times} {days.fields}", zone), notes_of(said.times))
+
+
+def _cadence(said: Said) -> tuple[int, str | None]:
+    if len(said.every) > 1:
+        raise beyond("an interval with a day is mixed", "it is neither elapsed time nor days of the calendar",
+                     "write `every 36h`")
+    if said.every:
+        return said.every[0]
+    if said.adverb is not None:
+        return 1, said.adverb
+    return 1, said.often[1] if said.often else None
+
+
+def _check_midnight(said: Said, days: Days) -> None:
+    if any(time.said == "midnight" for time in said.times) and not days.every_day:
+        raise BadSchedule("midnight of a day is ambiguous", why="it may be the one that begins it or the one that "
+                          "ends it", next="write the day and 00:00, which begins it, or the next day and 00:00")
+
+
+def _check_count(said: Said, days: Days) -> None:
+    """`twice a day` has two times."""
+    if said.often is None:
+        return
+    count, unit = said.often
+    found = len(set(said.times)) * days.in_a(unit)
+    if count != found:
+        raise beyond(f"{count} times a {unit} is said, and {found} of them", "the two contradict each other",
+                     "say as many, or leave the number out")
+
+
+def notes_of(times: Sequence[Time]) -> tuple[str, ...]:
+    """What is to be said of how the times were read."""
+    found = [time for time in times if time.half_is_open and time.hour < 12]
+    return tuple(
+        f"{time.hour}{f':{time.minute:02}' if time.minute else ''} is read as {time.shown}; "
+        f"for the evening write {time.hour + 12}:{time.minute:02}" for time in dict.fromkeys(found)
+    )
