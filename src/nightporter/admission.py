@@ -11,14 +11,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from nightporter.clock import SECOND, Instant
+from nightporter.clock import SECOND, Instant, rfc3339
 from nightporter.errors import NotFound
+from nightporter.rules.coalescing import Gathering, key_of, waits_until
 from nightporter.rules.gates import (
     ASKS_AGAIN,
-    OF_THE_FIRING,
+    OF_THE_ARRIVAL,
+    OF_THE_RUN,
     OF_THE_TRIGGER,
     PAYLOAD_LIMIT,
     Asking,
@@ -26,14 +28,16 @@ from nightporter.rules.gates import (
     Objection,
     TriggerFacts,
     caps,
+    counted,
     goes_alone,
     judge,
 )
 from nightporter.rules.zones import month_at
 from nightporter.store import Tx
-from nightporter.store.tx_admission import Arrival, NewRun
+from nightporter.store.tx_admission import Arrival, Gather, NewRun
 from nightporter.words import (
     Answer,
+    Coalesce,
     Definition,
     Firing,
     FiringId,
@@ -60,6 +64,7 @@ def admit(tx: Tx, firings: Sequence[Firing | Settled], *, now: Instant) -> list[
     batch.read(firings)
     answers = [batch.decide(firing) for firing in firings]
     batch.write()
+    batch.close()
     return answers
 
 
@@ -87,6 +92,10 @@ class _Batch:
     stopped: bool = False
     objections: dict[str, Objection | None] = field(default_factory=dict)
     """What speaks against all firings of a trigger, of those that were asked."""
+    gathering: dict[tuple[str, str], Gathering | None] = field(default_factory=dict)
+    """The runs that wait for others like them, by trigger and key, of those that were asked for."""
+    used_up: set[str] = field(default_factory=set)
+    """Automations whose schedules have started as many runs as they may."""
     nth: Counter[str] = field(default_factory=Counter)
     """Lines of each trigger in this batch."""
     admitted: int = 0
@@ -95,6 +104,11 @@ class _Batch:
     lines: list[tuple[object, ...]] = field(default_factory=list)
     payloads: list[tuple[object, ...]] = field(default_factory=list)
     counts: dict[str, _Count] = field(default_factory=dict)
+    gathers: dict[str, Gather] = field(default_factory=dict)
+    countings: dict[str, tuple[int, Instant | None]] = field(default_factory=dict)
+    """What the thresholds of triggers have counted by now."""
+    scheduled: Counter[str] = field(default_factory=Counter)
+    """Runs of automations whose schedules may start only so many."""
 
     # -- read -------------------------------------------------------------------------------------------------
 
@@ -141,7 +155,16 @@ class _Batch:
         asking = Asking(trigger, load, _size(firing), self.stopped)
         if firing.trigger_id not in self.objections:
             self.objections[firing.trigger_id] = judge(asking, self.now, OF_THE_TRIGGER)
-        objection = self.objections[firing.trigger_id] or judge(asking, self.now, OF_THE_FIRING)
+        objection = self.objections[firing.trigger_id] or judge(asking, self.now, OF_THE_ARRIVAL)
+        coalesce = _coalescing(firing, trigger)
+        merge_key = "" if coalesce is None else key_of(coalesce, firing.payload)
+        if coalesce is not None and objection is None:
+            waiting = self._waiting(trigger, merge_key)
+            if waiting is not None and waiting.takes(coalesce):
+                return self._merge(firing, trigger, firing_id, coalesce, merge_key, waiting)
+        objection = objection or judge(asking, self.now, OF_THE_RUN)
+        if trigger.policy.threshold is not None or trigger.policy.max_runs is not None:
+            self._count_arrival(trigger, objection)
         key = (firing.trigger_id, firing.external_id)
         if objection is not None:
             if _keeps_key(trigger, objection.reason):
@@ -155,6 +178,11 @@ class _Batch:
         if blocked and trigger.policy.overlap is Overlap.REPLACE:
             blocked = "overlap" if self._supersede(trigger, run_id) else None
             load = self._count({trigger.automation_id})[trigger.automation_id]  # without those it replaced
+        if coalesce is not None:
+            blocked = blocked or "time"
+            until = waits_until(coalesce, self.now, self.now)
+            self.gathering[trigger.trigger_id, merge_key] = Gathering(run_id, self.now, until, 0)
+            self.gathers[run_id] = Gather(run_id, until, merge_key, 0, None, None)
         self._queue(firing, trigger, firing_id, run_id, blocked)
         if self.loads:  # otherwise no gate of this batch counts anything
             self.loads[trigger.automation_id] = load.with_one_more(
@@ -162,9 +190,54 @@ class _Batch:
             )
         return self._line(firing, trigger, firing_id, Verdict.ADMITTED, None, run_id, "")
 
+    def _waiting(self, trigger: TriggerFacts, merge_key: str) -> Gathering | None:
+        """The run that waits for others like it, if there is one."""
+        key = (trigger.trigger_id, merge_key)
+        if key not in self.gathering:
+            self.gathering[key] = self.tx.gathering(trigger.automation_id, *key)
+        return self.gathering[key]
+
+    def _merge(
+        self, firing: Firing, trigger: TriggerFacts, firing_id: FiringId, coalesce: Coalesce, merge_key: str,
+        waiting: Gathering,
+    ) -> Answer:
+        """Fold a firing into the run that waits for it."""
+        self.told[firing.trigger_id, firing.external_id] = waiting.run_id
+        run = waiting.with_one_more(coalesce, self.now)
+        self.gathering[trigger.trigger_id, merge_key] = run
+        before = self.gathers.get(run.run_id)
+        if coalesce.joins:
+            carries, has_payload = None, 1 if _says_something(firing) else before and before.has_payload
+        else:
+            carries, has_payload = firing_id, int(_says_something(firing))
+        self.gathers[run.run_id] = Gather(run.run_id, run.run_after, merge_key, run.merged, carries, has_payload)
+        return self._line(firing, trigger, firing_id, Verdict.MERGED, None, run.run_id,
+                          f"it waits until {rfc3339(run.run_after)}")
+
+    def _count_arrival(self, trigger: TriggerFacts, objection: Objection | None) -> None:
+        """What an arrival adds to the counts that its gates go by. A person's hand adds nothing."""
+        reason = None if objection is None else objection.reason
+        if trigger.kind == "manual":
+            return
+        if trigger.policy.threshold is not None and reason in (None, Reason.THRESHOLD, Reason.MAX_RUNS):
+            count = counted(trigger, self.now) if reason is Reason.THRESHOLD else (0, None)
+            self.countings[trigger.trigger_id] = count
+            self.triggers[trigger.trigger_id] = replace(trigger, counted=count[0], counted_at=count[1])
+        most = trigger.policy.max_runs
+        if most is None or reason not in (None, Reason.MAX_RUNS):
+            return
+        runs = trigger.counted_runs + (reason is None)
+        if reason is None:
+            self.scheduled[trigger.automation_id] += 1
+            for other in [t for t in self.triggers.values() if t.automation_id == trigger.automation_id]:
+                self.triggers[other.trigger_id] = replace(other, counted_runs=runs)
+        if runs >= most and trigger.state == "active":
+            self.used_up.add(trigger.automation_id)
+
     def _supersede(self, trigger: TriggerFacts, run_id: RunId) -> bool:
         """Cancel what the new run replaces. True when something is still running that must end first."""
         self.write(offer=False)  # runs of this very batch may be among them
+        self.gathering = {}
         going = self.tx.going(trigger.automation_id)
         waiting = [r for r, state, *_ in going if state in ("queued", "held")]
         running = [r for r, state, *_ in going if state not in ("queued", "held")]
@@ -204,7 +277,7 @@ class _Batch:
             run_id, trigger.workspace, trigger.automation_id, trigger.trigger_id, firing_id, trigger.kind,
             trigger.definition_version, policy.runner, blocked, rank, priority,
             policy.attempts, firing.scheduled_for, firing.root, firing.depth, firing.replay_of,
-            int(bool(firing.text or firing.payload is not None)),
+            int(_says_something(firing)),
         )
         self.arrivals.append(
             Arrival(run, trigger.concurrent, policy.cooldown, trigger.state, firing.text, firing.payload)
@@ -249,9 +322,22 @@ class _Batch:
             [(trigger, c.firings, c.runs, c.last_verdict, c.last_reason) for trigger, c in self.counts.items()],
             now=self.now,
         )
+        if self.gathers:
+            self.tx.gather(list(self.gathers.values()))
+        if self.countings:
+            self.tx.count_arrivals([(trigger, *count) for trigger, count in self.countings.items()])
+        if self.scheduled:
+            self.tx.count_scheduled(sorted(self.scheduled.items()), now=self.now)
         if self.arrivals:
             self.tx.kick("queued")
         self.arrivals, self.lines, self.payloads, self.counts = [], [], [], {}
+        self.gathers, self.countings, self.scheduled = {}, {}, Counter()
+
+    def close(self) -> None:
+        """Complete the automations whose schedules have started as many runs as they may, once nothing of them is due:
+        slots that came together with the last have lines of their own."""
+        for automation_id in sorted(self.used_up):
+            self.tx.complete_used_up(automation_id, now=self.now)
 
 
 def _keeps_key(trigger: TriggerFacts, reason: Reason | None) -> bool:
@@ -273,6 +359,18 @@ def _snapshot(firing: Firing) -> tuple[str, str | None, str | None]:
         return firing.text, firing.payload, firing.metadata
     carried = "\n".join(part for part in (firing.text, firing.payload) if part)
     return carried[:HEAD_OF_TOO_LARGE], None, firing.metadata
+
+
+def _says_something(firing: Firing) -> bool:
+    return bool(firing.text or firing.payload is not None)
+
+
+def _coalescing(firing: Firing, trigger: TriggerFacts) -> Coalesce | None:
+    """How it is folded together with others like it. A person who says nothing beside "now" means now."""
+    coalesce = trigger.policy.coalesce
+    if coalesce is None or (trigger.kind == "manual" and not _says_something(firing)):
+        return None
+    return coalesce
 
 
 def _size(firing: Firing) -> int:

@@ -60,7 +60,7 @@ def _nothing(*_: Any, **__: Any) -> None:
 
 
 def _without(name: str) -> tuple[Any, ...]:
-    return tuple(gate for gate in gates.OF_THE_FIRING if gate.__name__ != name)
+    return tuple(gate for gate in gates.OF_THE_RUN if gate.__name__ != name)
 
 
 SEEDED: dict[str, Callable[[], Collection[Any]]] = {
@@ -71,7 +71,7 @@ SEEDED: dict[str, Callable[[], Collection[Any]]] = {
     "one delivery of an ending is forgotten": lambda: [
         patch.object(DeliveryTx, "create_deliveries", _one_forgotten)],
     "the bound of the waiting line is ignored": lambda: [
-        patch.object(admission, "OF_THE_FIRING", _without("line_has_room"))],
+        patch.object(admission, "OF_THE_RUN", _without("line_has_room"))],
     "the cooldown counts from a success": lambda: [
         patch.object(DispatchTx, "note_starts", _nothing),
         patch.object(DispatchTx, "note_health", _starts_of_the_good)],

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from itertools import groupby
 from typing import Any
 
 import pytest
 
-from nightporter.clock import HOUR, MINUTE, SECOND, Instant
+from nightporter.clock import DAY, HOUR, MINUTE, SECOND, Instant
 from nightporter.rules.gates import (
     ASKS_AGAIN,
     GATES,
@@ -22,7 +23,7 @@ from nightporter.rules.gates import (
     goes_alone,
     judge,
 )
-from nightporter.words import Overlap, Policy, Reason, Verdict
+from nightporter.words import Overlap, Policy, QuietHours, Reason, Threshold, Verdict
 
 NOW = Instant(1_774_598_400_000_000)
 POLICY = Policy(
@@ -60,11 +61,15 @@ OBJECTIONS: dict[Reason, dict[str, Any]] = {
     Reason.CONFIGURATION: {"state": "config_error"},
     Reason.PAUSED: {"state": "paused"},
     Reason.STOPPED: {"stopped": True},
+    Reason.INCIDENT_HOLD: {"open_incident": "inc_1", "policy": {"hold_on_incident": True}},
     Reason.PAYLOAD_TOO_LARGE: {"size": PAYLOAD_LIMIT + 1},
     Reason.COOLDOWN: {"last_started_at": NOW, "policy": {"cooldown": MINUTE}},
     Reason.HOURLY_CEILING: {"load": Load(admitted_in_hour=120)},
     Reason.QUEUE_FULL: {"load": Load(queued=100)},
     Reason.OVERLAP: {"load": Load(going=1), "policy": {"overlap": Overlap.SKIP}},
+    Reason.QUIET_HOURS: {"policy": {"quiet_hours": QuietHours(("07:00-09:00",), "UTC")}},
+    Reason.THRESHOLD: {"policy": {"threshold": Threshold(3)}},
+    Reason.MAX_RUNS: {"counted_runs": 3, "policy": {"max_runs": 3}},
 }
 """What alone makes the gate of a reason object; in the order in which the gates are asked."""
 
@@ -156,12 +161,73 @@ def test_only_the_policy_skip_is_a_reason_not_to_start(overlap: Overlap) -> None
     assert judge(asking(policy={"overlap": overlap}, load=Load(going=1)), NOW) is None
 
 
+# -- each option, with it and without -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("facts", "off"),
+    [
+        ({"open_incident": "inc_1", "policy": {"hold_on_incident": True}}, {"hold_on_incident": False}),
+        ({"policy": {"quiet_hours": QuietHours(("07:00-09:00",), "UTC")}}, {"quiet_hours": None}),
+        ({"policy": {"threshold": Threshold(2)}}, {"threshold": None}),
+        ({"counted_runs": 3, "policy": {"max_runs": 3}}, {"max_runs": None}),
+    ],
+    ids=["hold_on_incident", "quiet_hours", "threshold", "max_runs"],
+)
+def test_a_guard_objects_where_it_is_set_and_nowhere_else(facts: dict[str, Any], off: dict[str, Any]) -> None:
+    assert judge(asking(**facts), NOW) is not None
+    assert judge(asking(**{**facts, "policy": off}), NOW) is None
+
+
+def test_an_incident_that_holds_is_named() -> None:
+    objection = judge(asking(open_incident="inc_1", policy={"hold_on_incident": True}), NOW)
+    assert objection is not None
+    assert objection.detail == "inc_1"
+    assert judge(asking(policy={"hold_on_incident": True}), NOW) is None
+
+
+def test_quiet_hours_say_when_they_end() -> None:
+    quiet = {"quiet_hours": QuietHours(("22:00-08:00",), "UTC")}
+    objection = judge(asking(policy=quiet), Instant(NOW - 1))
+    assert objection is not None
+    assert objection.detail == "until 2026-03-27T08:00:00Z"
+    assert judge(asking(policy=quiet), NOW) is None
+
+
+def test_a_threshold_lets_the_last_of_so_many_through() -> None:
+    details = []
+    for before in range(3):
+        came = asking(counted=before, counted_at=Instant(NOW - DAY), policy={"threshold": Threshold(3)})
+        objection = judge(came, NOW)
+        details.append(None if objection is None else objection.detail)
+    assert details == ["1 of 3", "2 of 3", None]
+
+
+def test_what_came_too_long_ago_does_not_count_towards_a_threshold() -> None:
+    hourly = {"threshold": Threshold(2, timedelta(hours=1))}
+    first: dict[str, Any] = {"counted": 1, "counted_at": Instant(NOW - HOUR)}
+    assert judge(asking(policy=hourly, **first), NOW) is None
+    objection = judge(asking(policy=hourly, **first), Instant(NOW + 1))
+    assert objection is not None
+    assert objection.detail == "1 of 2; they count until 2026-03-27T09:00:00.000001Z"
+
+
+def test_a_schedule_has_its_runs_and_none_beyond() -> None:
+    assert judge(asking(counted_runs=2, policy={"max_runs": 3}), NOW) is None
+    objection = judge(asking(counted_runs=3, policy={"max_runs": 3}), NOW)
+    assert objection is not None
+    assert objection.detail == "the limit is 3"
+
+
 # -- a person's own hand ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("expected", OBJECTIONS)
 def test_a_manual_firing_passes_pause_and_budgets_and_nothing_else(expected: Reason) -> None:
-    spared = {Reason.PAUSED, Reason.COOLDOWN, Reason.HOURLY_CEILING, Reason.QUEUE_FULL, Reason.OVERLAP}
+    spared = {
+        Reason.PAUSED, Reason.COOLDOWN, Reason.HOURLY_CEILING, Reason.QUEUE_FULL, Reason.OVERLAP, Reason.QUIET_HOURS,
+        Reason.THRESHOLD, Reason.MAX_RUNS, Reason.INCIDENT_HOLD,
+    }
     by_hand = asking(kind="manual", **OBJECTIONS[expected])
     assert reason(by_hand) is (None if expected in spared else expected)
     assert len(SPARED_BY_HAND) == len(spared)
@@ -201,7 +267,7 @@ def test_a_manual_run_waits_for_nobody() -> None:
 
 
 def test_the_sender_may_ask_again_only_where_waiting_helps() -> None:
-    assert {Reason.HOURLY_CEILING, Reason.QUEUE_FULL} == ASKS_AGAIN
+    assert {Reason.HOURLY_CEILING, Reason.QUEUE_FULL, Reason.QUIET_HOURS} == ASKS_AGAIN
 
 
 def test_nothing_is_counted_that_no_gate_asks_for() -> None:

@@ -77,12 +77,15 @@ def claim(
         if not blocked and len(ours) == len(found):
             break  # otherwise others may stand behind those that are out of the way now
     tx.note_starts(counted, now=now)
-    payloads = tx.payloads([c.firing_id for c in chosen if c.has_payload])
+    payloads = tx.payloads([c.carries or c.firing_id for c in chosen if c.has_payload])
+    if any(c.merged and c.carries is None for c in chosen):
+        joined = tx.joined([c.run_id for c in chosen if c.merged and c.carries is None])
+        payloads |= {c.firing_id: joined[c.run_id] for c in chosen if c.run_id in joined}
     definitions.fetch(tx, {(c.automation_id, c.version) for c in chosen})
     claimed = []
     for at, together in _by_instant(chosen, now).items():
         begun = [
-            _claimed(tx, c, payloads.get(c.firing_id), definitions, at,
+            _claimed(tx, c, payloads.get(c.carries or c.firing_id), definitions, at,
                      token=c.token + 1, attempt=c.attempt + 1, seq=c.seq + 1)
             for c in together
         ]

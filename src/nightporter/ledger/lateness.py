@@ -58,6 +58,8 @@ def why_waiting(tx: Tx, run: RunLine, timezone: str, now: Instant) -> str:
     match run.blocked:
         case "time":
             left = f", in {lasting((run.run_after or now) - now)}" if (run.run_after or 0) > now else ""
+            if run.attempt == 0:
+                return f"it gathers what else arrives until {spoken(run.run_after or now, timezone)}{left}"
             return f"it is tried again at {spoken(run.run_after or now, timezone)}{left}"
         case "overlap":
             return f"{_in_front(tx, run)} is still going, and it must go alone"
@@ -82,6 +84,8 @@ def asleep(reason: str) -> str:
             return "it was past its expiry"
         case Sleep.VANISHED:
             return "what it was made by was gone"
+        case Sleep.USED_UP:
+            return "its schedules had started as many runs as they may"
         case _:
             return "it was paused"
 

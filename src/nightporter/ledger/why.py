@@ -77,6 +77,10 @@ def remedy(code: str | None, *, name: str, run: str | None = None) -> str:
             return f"`limits: {{per_hour: ...}}` sets it; `nightporter run {name}` is not held back by it."
         case Reason.CONCURRENCY_CEILING:
             return "`limits: {concurrent: ...}` sets how many."
+        case Reason.QUIET_HOURS | Reason.THRESHOLD | Reason.INCIDENT_HOLD:
+            return f"`nightporter run {name}` is not held back by it."
+        case Reason.MAX_RUNS:
+            return f"`nightporter enable {name}` begins a new count."
         case Reason.MISSED_POLICY:
             return f"`nightporter run {name}` runs it now."
         case Reason.SUPPRESSED_DUPLICATE:
@@ -105,7 +109,7 @@ def remedy(code: str | None, *, name: str, run: str | None = None) -> str:
             return f"`nightporter deliver {run}` sends it again; the work is not repeated." if run else ""
         case Reason.UNREACHABLE:
             return ""
-        case Reason.UNVERIFIED:
+        case Reason.UNVERIFIED | Reason.HELD_QUIET:
             return ""
         case _:
             assert_never(reason)

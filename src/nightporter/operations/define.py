@@ -152,6 +152,8 @@ def _change(tx: Tx, row: AutomationRow, definition: Definition, by: str, path: s
         definition_hash=digest(definition), truth=row.truth, path=path, concurrent=definition.limits.concurrent,
         cooldown=micros(definition.cooldown), expires=definition.expires, now=now,
     )
+    if definition.limits.max_runs is None:
+        tx.count_anew(row.id)
     release_behind(tx, [row.id])  # more may run at once by now than when they began to wait
     # The slots of a pause that is under way are answered under the schedules they belong to.
     asleep = end_pause(tx, row.id, until=now, now=now)
@@ -189,6 +191,9 @@ def _go_on(
     elif state is not AutomationState.ACTIVE and state is not AutomationState.COMPLETED:
         if asleep is not None:
             tx.open_pause(row.id, asleep, at=now)
+        return
+    elif asleep is Sleep.USED_UP and tx.counted_runs(row.id) >= (definition.limits.max_runs or 0) > 0:
+        tx.open_pause(row.id, asleep, at=now)
         return
     armed = arm(tx, row.id, since=now, now=now)
     if armed and state is AutomationState.COMPLETED:

@@ -67,6 +67,8 @@ def wake(tx: Tx, row: AutomationRow, *, by: str, now: Instant) -> bool:
     """
     if not tx.enable(row.id, by=by, now=now):
         return False
+    if row.state == AutomationState.COMPLETED:
+        tx.count_anew(row.id)
     ended = now if row.state != AutomationState.PAUSED or row.state_until is None else min(now, row.state_until)
     end_pause(tx, row.id, until=ended, now=now)
     arm(tx, row.id, since=ended, now=now)
@@ -105,7 +107,7 @@ def end_pause(tx: Tx, automation_id: str, *, until: Instant, now: Instant) -> Sl
 
 _REASONS = {
     Sleep.PAUSED: Reason.PAUSED, Sleep.AUTO_PAUSED: Reason.PAUSED, Sleep.VANISHED: Reason.PAUSED,
-    Sleep.EXPIRED: Reason.EXPIRED, Sleep.CONFIGURATION: Reason.CONFIGURATION,
+    Sleep.EXPIRED: Reason.EXPIRED, Sleep.CONFIGURATION: Reason.CONFIGURATION, Sleep.USED_UP: Reason.MAX_RUNS,
 }
 
 

@@ -100,8 +100,9 @@ def replay(tx: Tx, run_id: str, *, external_id: str, by: str, now: Instant, payl
     row = tx.run_origin(run_id)
     if row is None:
         raise NotFound(f"no run has the id {run_id}", next="`nightporter runs` lists them")
-    automation_id, firing_id = row
-    text, carried = tx.payloads([firing_id]).get(firing_id, ("", None))
+    automation_id, firing_id, joined = row
+    carries = tx.joined([run_id]) if joined else tx.payloads([firing_id])
+    text, carried = carries.get(run_id if joined else firing_id, ("", None))
     return fire(
         tx, automation_id, trigger="manual", text=text, by=by, now=now, replay_of=RunId(run_id), payload=payload,
         external_id=run_id + blake2b(external_id.encode(), digest_size=16).hexdigest(),

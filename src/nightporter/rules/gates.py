@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from nightporter.clock import HOUR, SECOND, Instant, rfc3339
+from nightporter.clock import HOUR, SECOND, Instant, micros, rfc3339
+from nightporter.rules.quiet import quiet_until
 from nightporter.words import Overlap, Policy, Reason, Verdict
 
 PAYLOAD_LIMIT = 262_144
@@ -39,8 +40,16 @@ class TriggerFacts:
     """Lines so far."""
     concurrent: int | None
     """Runs of the automation at once: no gate, but who claims has to know it."""
+    counted: int = 0
+    """Arrivals since its threshold last let one through."""
+    counted_at: Instant | None = None
+    """When the first of those came."""
+    counted_runs: int = 0
+    """Runs that the automation's schedules have started, where their number is limited."""
     unreadable: str = ""
     """Why its policy cannot be read; then `policy` says nothing."""
+    open_incident: str | None = None
+    """One of the automation's, where the policy asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +146,14 @@ def not_stopped(asking: Asking, now: Instant) -> Objection | None:
     return Objection(Reason.STOPPED) if asking.stopped else None
 
 
+def without_incident(asking: Asking, now: Instant) -> Objection | None:
+    """The automation has an open incident, and is to start nothing meanwhile."""
+    incident = asking.trigger.open_incident
+    if incident is None or not asking.trigger.policy.hold_on_incident:
+        return None
+    return Objection(Reason.INCIDENT_HOLD, incident)
+
+
 def payload_fits(asking: Asking, now: Instant) -> Objection | None:
     """Text and payload are larger than the desk carries."""
     if asking.size > PAYLOAD_LIMIT:
@@ -188,16 +205,56 @@ def not_overlapping(asking: Asking, now: Instant) -> Objection | None:
     return None
 
 
+def not_quiet(asking: Asking, now: Instant) -> Objection | None:
+    """It is a quiet hour."""
+    until = quiet_until(asking.trigger.policy.quiet_hours, now)
+    return None if until is None else Objection(Reason.QUIET_HOURS, f"until {rfc3339(until)}")
+
+
+def counted(trigger: TriggerFacts, now: Instant) -> tuple[int, Instant]:
+    """`(how many arrivals count together with one of now, when the first of them came)`."""
+    threshold, first = trigger.policy.threshold, trigger.counted_at
+    if threshold is None or first is None or not trigger.counted:
+        return 1, now
+    if threshold.within is not None and now - first > micros(threshold.within):
+        return 1, now
+    return trigger.counted + 1, first
+
+
+def enough_came(asking: Asking, now: Instant) -> Objection | None:
+    """Only every so many arrivals make a run."""
+    threshold = asking.trigger.policy.threshold
+    if threshold is None:
+        return None
+    nth, first = counted(asking.trigger, now)
+    if nth >= threshold.every:
+        return None
+    within = "" if threshold.within is None else \
+        f"; they count until {rfc3339(Instant(first + micros(threshold.within)))}"
+    return Objection(Reason.THRESHOLD, f"{nth} of {threshold.every}{within}")
+
+
+def has_runs_left(asking: Asking, now: Instant) -> Objection | None:
+    """The automation's schedules have started as many runs as they may."""
+    most = asking.trigger.policy.max_runs
+    if most is None or asking.trigger.counted_runs < most:
+        return None
+    return Objection(Reason.MAX_RUNS, f"the limit is {most}")
+
+
 OF_THE_TRIGGER: tuple[Gate, ...] = (
-    not_deleted, enabled, not_expired, readable, accepted, not_paused, not_stopped,
+    not_deleted, enabled, not_expired, readable, accepted, not_paused, not_stopped, without_incident,
 )
 """They say the same of all its firings in a batch."""
-OF_THE_FIRING: tuple[Gate, ...] = (payload_fits, cooled_down, under_hourly_ceiling, line_has_room, not_overlapping)
-GATES = (*OF_THE_TRIGGER, *OF_THE_FIRING)
-SPARED_BY_HAND: frozenset[Gate] = frozenset(
-    {not_paused, cooled_down, under_hourly_ceiling, line_has_room, not_overlapping}
+OF_THE_ARRIVAL: tuple[Gate, ...] = (payload_fits,)
+"""What passes these too may be folded into a run that waits for others like it."""
+OF_THE_RUN: tuple[Gate, ...] = (
+    cooled_down, under_hourly_ceiling, line_has_room, not_overlapping, not_quiet, enough_came, has_runs_left,
 )
-ASKS_AGAIN = frozenset({Reason.HOURLY_CEILING, Reason.QUEUE_FULL})
+"""Whether it becomes a run of its own."""
+GATES = (*OF_THE_TRIGGER, *OF_THE_ARRIVAL, *OF_THE_RUN)
+SPARED_BY_HAND: frozenset[Gate] = frozenset({not_paused, without_incident, *OF_THE_RUN})
+ASKS_AGAIN = frozenset({Reason.HOURLY_CEILING, Reason.QUEUE_FULL, Reason.QUIET_HOURS})
 """The sender may try again later, so these verdicts do not keep the dedupe key (a clock's always do)."""
 
 

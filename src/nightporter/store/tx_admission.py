@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from nightporter.clock import HOUR, Instant
+from nightporter.rules.coalescing import Gathering
 from nightporter.rules.gates import Load, TriggerFacts
 from nightporter.store.sql_port import Row
 from nightporter.store.tx_base import TxBase
-from nightporter.words import Overlap, Policy
+from nightporter.words import Overlap, Policy, Sleep
 
 _NO_POLICY = Policy(Overlap.SKIP, None, None, 0, None, 50, 1, "")
 
@@ -48,6 +49,18 @@ class Arrival(NamedTuple):
     """JSON."""
 
 
+class Gather(NamedTuple):
+    """A run that waits for others like it; the columns of `run_gather`."""
+
+    run_id: str
+    run_after: Instant
+    merge_key: str
+    merged: int
+    carries: str | None
+    """The firing whose payload it carries; None: as before."""
+    has_payload: int | None
+
+
 class AdmissionTx(TxBase):
     def trigger_facts(self, trigger_ids: Collection[str]) -> dict[str, TriggerFacts]:
         """Facts by trigger id, their automations locked; unknown ids are left out."""
@@ -60,7 +73,7 @@ class AdmissionTx(TxBase):
                 policy, unreadable = _NO_POLICY, " ".join(str(error).split())[:200]
             found[r[0]] = TriggerFacts(
                 r[0], r[1], r[2], bool(r[3]), r[4] is not None, policy, r[6], r[7], r[8], r[9], r[10], r[11], r[12],
-                r[13], r[14], unreadable,
+                r[13], r[14], r[15], r[16], r[17], unreadable,
             )
         return found
 
@@ -100,3 +113,41 @@ class AdmissionTx(TxBase):
     def count_triggers(self, rows: Sequence[Row], *, now: Instant) -> None:
         """`(trigger, firings, runs, last verdict, last reason)`, one row a trigger."""
         self.sql.each("trigger_count", rows, now=now)
+
+    # -- what a policy counts and gathers; asked for where one does ------------------------------------------------
+
+    def gathering(self, automation_id: str, trigger_id: str, merge_key: str) -> Gathering | None:
+        """The run that waits for others like it, locked; the youngest, where there is more than one."""
+        rows = self.sql.all("run_gathering", automation_id=automation_id, trigger_id=trigger_id, merge_key=merge_key)
+        return Gathering(*rows[-1]) if rows else None
+
+    def gather(self, rows: Sequence[Gather]) -> None:
+        """Let runs wait for others like them, with what was folded into them."""
+        self.sql.each("run_gather", rows)
+
+    def count_arrivals(self, rows: Sequence[Row]) -> None:
+        """`(trigger, arrivals since its threshold last let one through, when the first of them came)`."""
+        self.sql.each("trigger_counted", rows)
+
+    def count_scheduled(self, rows: Sequence[tuple[str, int]], *, now: Instant) -> None:
+        """`(automation, runs that its schedules have started now)`."""
+        self.sql.each("automation_counted", rows, now=now)
+
+    def counted_runs(self, automation_id: str) -> int:
+        """Runs that its schedules have started, where their number is limited."""
+        row = self.sql.one("automation_counted_runs", id=automation_id)
+        return 0 if row is None else int(row[0])
+
+    def count_anew(self, automation_id: str) -> None:
+        """Forget how many runs its schedules have started."""
+        self.sql.run("automation_count_anew", id=automation_id)
+
+    def complete_used_up(self, automation_id: str, *, now: Instant) -> bool:
+        """Complete an automation whose schedules have started as many runs as they may, and disarm it: slots to come
+        are answered by one line once it is enabled again. Not while one of its slots has come and is not answered."""
+        reason = "its schedules have started as many runs as they may"
+        if not self.sql.run("automation_use_up", id=automation_id, reason=reason, now=now):
+            return False
+        self.sql.run("trigger_disarm_all", automation_id=automation_id)
+        self.sql.run("pause_open", automation_id=automation_id, paused_from=now, reason=Sleep.USED_UP)
+        return True

@@ -35,6 +35,10 @@ class Candidate(NamedTuple):
     has_payload: int
     not_before: Instant
     """Of its latest step: what is written of it next is no earlier."""
+    merged: int
+    """Arrivals that were folded into it."""
+    carries: str | None
+    """The firing whose payload it carries; None: its own, with the words of those that were folded into it."""
 
 
 class Able(NamedTuple):
@@ -182,6 +186,14 @@ class DispatchTx(TxBase):
     def payloads(self, firing_ids: Sequence[str]) -> dict[str, tuple[str, str | None]]:
         """`(text, payload JSON)` by firing."""
         return {r[0]: (r[1], r[2]) for r in self.sql.each("firing_payload", [(f,) for f in firing_ids])}
+
+    def joined(self, run_ids: Sequence[str]) -> dict[str, tuple[str, str | None]]:
+        """`(text, payload JSON)` by run, of all its firings together: their words in their order, the last payload."""
+        found: dict[str, tuple[str, str | None]] = {}
+        for run, text, payload in self.sql.each("run_words", [(r,) for r in run_ids]):
+            before, earlier = found.get(run, ("", None))
+            found[run] = "\n".join(each for each in (before, text) if each), earlier if payload is None else payload
+        return found
 
     def definitions(self, keys: Collection[tuple[str, int]]) -> list[Row]:
         """`(automation, version, automation's name, definition JSON)` of `(automation, version)`."""
@@ -332,10 +344,10 @@ class DispatchTx(TxBase):
         """`(state, workspace, automation's name)` by run."""
         return {r[0]: (r[1], r[2], r[3]) for r in self.sql.each("run_states", [(r,) for r in run_ids])}
 
-    def run_origin(self, run_id: str) -> tuple[str, str] | None:
-        """`(automation, firing)`."""
+    def run_origin(self, run_id: str) -> tuple[str, str, bool] | None:
+        """`(automation, the firing whose payload it carries, whether those of others beside it)`."""
         row = self.sql.one("run_origin", id=run_id)
-        return None if row is None else (row[0], row[1])
+        return None if row is None else (row[0], row[1], bool(row[2]))
 
     def automations_of_runs(self, run_ids: Collection[str]) -> set[str]:
         return {r[0] for r in self.sql.each("run_automations", [(r,) for r in run_ids])}

@@ -29,6 +29,7 @@ from nightporter.words.firing import (
     firing_id_for,
     run_id_for,
 )
+from nightporter.words.guards import Coalesce, QuietHours, Threshold
 from nightporter.words.looks import Kept, Look, Looker, Seen, Sight, Started
 from nightporter.words.missed import Missed, MissedPolicy
 from nightporter.words.reason import SENTENCES, Reason, Verdict
@@ -41,6 +42,7 @@ __all__ = [
     "Alerts",
     "Answer",
     "AutomationId",
+    "Coalesce",
     "Definition",
     "DeliveryId",
     "Desk",
@@ -63,6 +65,7 @@ __all__ = [
     "Parcel",
     "Policy",
     "QuickRunner",
+    "QuietHours",
     "Reason",
     "Receipt",
     "Retry",
@@ -77,6 +80,7 @@ __all__ = [
     "SourceOfTruth",
     "Started",
     "Target",
+    "Threshold",
     "TriggerId",
     "TriggerSpec",
     "Verdict",

@@ -13,6 +13,7 @@ from typing import Any, Literal, NewType
 from nightporter.clock import Instant, micros
 from nightporter.words.bounds import Bounds
 from nightporter.words.failures import Alerts, Failures
+from nightporter.words.guards import Coalesce, QuietHours, Threshold
 from nightporter.words.kept import read_back
 from nightporter.words.looks import Look
 from nightporter.words.missed import Missed, MissedPolicy
@@ -45,6 +46,8 @@ class Sleep(StrEnum):
     """Its definition cannot be read."""
     VANISHED = "vanished"
     """The file or the function that it was made by is gone; it wakes when that is back."""
+    USED_UP = "max_runs"
+    """Its schedules have started as many runs as they may; it is completed."""
 
 
 SourceOfTruth = Literal["file", "store", "code"]
@@ -82,6 +85,11 @@ class TriggerSpec:
     """What its runs look at first; None: what the automation says."""
     missed: Missed | None = field(default=None, metadata=sparse(Missed.read))
     """Clock triggers only. None takes the schedule's default, see `rules.missed`."""
+    quiet_hours: QuietHours | None = field(default=None, metadata=sparse(QuietHours.read))
+    """None takes those of the automation."""
+    threshold: Threshold | None = field(default=None, metadata=sparse(Threshold.read))
+    coalesce: Coalesce | None = field(default=None, metadata=sparse(Coalesce.read))
+    """`call` only; of `manual` too where it joins: slots do not come in bursts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +111,8 @@ class Destination:
     on: frozenset[str] = frozenset({"report", "action", "needs_you", "failed"})
     best_effort: bool = False
     """Give up without a notice."""
+    quiet_hours: QuietHours | None = field(default=None, metadata=sparse(QuietHours.read))
+    """What it is sent then waits until they end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +125,8 @@ class Limits:
     timeout: timedelta | None = timedelta(minutes=5)
     output: int = 1_000_000
     """Bytes of output kept; what is beyond is cut and said so."""
+    max_runs: int | None = field(default=None, metadata=sparse())
+    """Runs that its schedules start in all; then it is completed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +168,9 @@ class Definition:
     """What its runs look at first, whichever trigger started them."""
     lasts: timedelta | None = field(default=None, metadata=sparse(lambda seconds: timedelta(seconds=seconds)))
     """How long it acts since it was last renewed; it has no `expires` beside it."""
+    quiet_hours: QuietHours | None = field(default=None, metadata=sparse(QuietHours.read))
+    hold_on_incident: bool = field(default=False, metadata=sparse())
+    """Nothing starts by itself while it has an open incident."""
 
     def look_of(self, trigger: str) -> Look | None:
         """What a run looks at first that the trigger of that name started."""
@@ -263,6 +278,11 @@ class Policy:
     # Further fields are sparse: `name: kind = field(default=..., metadata=sparse(...))`.
     missed: Missed | None = field(default=None, metadata=sparse(Missed.read))
     """Of slots that passed; None takes the schedule's default."""
+    quiet_hours: QuietHours | None = field(default=None, metadata=sparse(QuietHours.read))
+    threshold: Threshold | None = field(default=None, metadata=sparse(Threshold.read))
+    coalesce: Coalesce | None = field(default=None, metadata=sparse(Coalesce.read))
+    max_runs: int | None = field(default=None, metadata=sparse())
+    hold_on_incident: bool = field(default=False, metadata=sparse())
 
     def as_json(self) -> str:
         first = [getattr(self, each.name) for each in fields(self) if not each.metadata.get("sparse")]
@@ -308,4 +328,13 @@ def policy_of(definition: Definition, trigger: TriggerSpec) -> Policy:
         attempts=definition.retry.attempts,
         runner=definition.target.kind,
         missed=trigger.missed,
+        quiet_hours=_in_force(trigger.quiet_hours or definition.quiet_hours),
+        threshold=trigger.threshold,
+        coalesce=trigger.coalesce,
+        max_runs=definition.limits.max_runs if trigger.kind == "clock" else None,
+        hold_on_incident=definition.hold_on_incident,
     )
+
+
+def _in_force(quiet: QuietHours | None) -> QuietHours | None:
+    return quiet if quiet is not None and quiet.spans else None

@@ -17,7 +17,7 @@ class Verdict(StrEnum):
     REPEATED = "repeated"
     """The sender said this before; the first telling stands."""
     MERGED = "merged"
-    """Folded into a run that was already waiting; nothing leads here before coalescing exists."""
+    """Folded into a run that was waiting for others like it."""
     SKIPPED = "skipped"
     """Rightly nothing to do."""
     REFUSED = "refused"
@@ -43,6 +43,10 @@ class Reason(StrEnum):
     COOLDOWN = "cooldown"
     HOURLY_CEILING = "hourly_ceiling"
     CONCURRENCY_CEILING = "concurrency_ceiling"
+    QUIET_HOURS = "quiet_hours"
+    THRESHOLD = "threshold"
+    MAX_RUNS = "max_runs"
+    INCIDENT_HOLD = "incident_hold"
     MISSED_POLICY = "missed_policy"
     SUPPRESSED_DUPLICATE = "suppressed_duplicate"
     PAYLOAD_TOO_LARGE = "payload_too_large"
@@ -67,6 +71,7 @@ class Reason(StrEnum):
     UNREACHABLE = "unreachable"
     GAVE_UP = "gave_up"
     UNVERIFIED = "unverified"
+    HELD_QUIET = "held_quiet"
 
     @property
     def sentence(self) -> str:
@@ -86,6 +91,10 @@ SENTENCES: dict[Reason, str] = {
     Reason.COOLDOWN: "The last attempt started less than the cooldown ago.",
     Reason.HOURLY_CEILING: "As many runs as an hour allows had already been admitted in the hour before.",
     Reason.CONCURRENCY_CEILING: "As many runs of this automation as may run at once were running.",
+    Reason.QUIET_HOURS: "These are hours in which it does not start by itself.",
+    Reason.THRESHOLD: "Fewer arrivals than make a run had come.",
+    Reason.MAX_RUNS: "Its schedules have started as many runs as they may.",
+    Reason.INCIDENT_HOLD: "It has an open incident, and starts nothing by itself until that is closed.",
     Reason.MISSED_POLICY: "Its moment passed while the desk was not running, and late slots are not run.",
     Reason.SUPPRESSED_DUPLICATE: "The same external id arrived before; the first telling stands.",
     Reason.PAYLOAD_TOO_LARGE: "The payload is larger than the desk accepts.",
@@ -108,4 +117,5 @@ SENTENCES: dict[Reason, str] = {
     Reason.UNREACHABLE: "It could not be reached, or answered with a passing error.",
     Reason.GAVE_UP: "Every allowed try was used up.",
     Reason.UNVERIFIED: "It was handed over, but nothing acknowledged it.",
+    Reason.HELD_QUIET: "It waits for the end of its destination's quiet hours.",
 }

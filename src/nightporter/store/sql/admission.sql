@@ -5,7 +5,7 @@
 -- of ids: what is not locked would be told as it was before an edit that we waited for.
 SELECT t.id, t.automation_id, t.kind, t.enabled, t.removed_at, t.policy, t.version,
        a.workspace, a.owner, a.state, a.state_reason, a.version, a.last_started_at, t.firings,
-       a.concurrent
+       a.concurrent, t.counted, t.counted_at, a.counted_runs
 FROM @rows(id text) AS r
 JOIN trigger t ON t.id = r.id
 JOIN automation a ON a.id = t.automation_id
@@ -40,6 +40,22 @@ FROM @rows(automation_id text) AS r;
 SELECT id, state, token, seq, attempt FROM run
 WHERE automation_id = :automation_id AND state IN ('queued', 'running', 'held', 'lost')
 ORDER BY id @lock(run);
+
+-- name: run_gathering
+-- The runs that wait for others like them: locked, because what was claimed meanwhile takes nothing more.
+SELECT id, queued_at, run_after, merged FROM run
+WHERE state IN ('queued', 'running', 'held', 'lost') AND state = 'queued' AND automation_id = :automation_id
+  AND trigger_id = :trigger_id AND merge_key = :merge_key AND token = 0
+ORDER BY id @lock(run);
+
+-- name: run_gather
+-- It waits for others like it: behind the run before it, or for its time. What was folded into it is counted, and it
+-- carries what came last.
+UPDATE run SET run_after = r.run_after, rank = r.run_after + run.priority * 10000000, merge_key = r.merge_key,
+       merged = r.merged, carries = coalesce(r.carries, run.carries),
+       has_payload = coalesce(r.has_payload, run.has_payload), blocked = coalesce(run.blocked, 'time')
+FROM @rows(id text, run_after int, merge_key text, merged int, carries text, has_payload int) AS r
+WHERE run.id = r.id AND run.state = 'queued' AND run.token = 0;
 
 -- name: run_queue
 -- A run begins: its first transition is written beside it, by `transition_queue`.
@@ -78,6 +94,32 @@ FROM @rows(id text, workspace text, automation_id text, trigger_id text, source 
 INSERT INTO firing_payload (firing_id, text, payload, metadata)
 SELECT r.firing_id, r.text, r.payload, r.metadata
 FROM @rows(firing_id text, text text, payload text, metadata text) AS r;
+
+-- name: trigger_counted
+-- Arrivals since the threshold last let one through.
+UPDATE trigger SET counted = r.counted, counted_at = r.counted_at
+FROM @rows(id text, counted int, counted_at int) AS r WHERE trigger.id = r.id;
+
+-- name: automation_counted
+-- Runs of its schedules, where their number is limited.
+UPDATE automation SET counted_runs = automation.counted_runs + r.runs,
+       counted_from = coalesce(automation.counted_from, :now)
+FROM @rows(id text, runs int) AS r WHERE automation.id = r.id;
+
+-- name: automation_counted_runs
+SELECT counted_runs FROM automation WHERE id = :id;
+
+-- name: automation_count_anew
+UPDATE automation SET counted_runs = 0, counted_from = NULL WHERE id = :id AND counted_from IS NOT NULL;
+
+-- name: automation_use_up  active -> completed
+-- Its schedules have started as many runs as they may. Slots that have come already are answered first.
+UPDATE automation SET state = 'completed', state_reason = :reason, state_by = 'desk', state_at = :now
+WHERE id = :id AND state = 'active'
+  AND NOT EXISTS (SELECT 1 FROM trigger t WHERE t.automation_id = automation.id AND t.next_fire_at <= :now);
+
+-- name: trigger_disarm_all
+UPDATE trigger SET next_fire_at = NULL WHERE automation_id = :automation_id AND next_fire_at IS NOT NULL;
 
 -- name: trigger_count
 UPDATE trigger SET firings = trigger.firings + r.firings, runs = trigger.runs + r.runs, last_fired_at = :now,

@@ -181,6 +181,7 @@ SELECT q.*, count(*) OVER () FROM (
     SELECT p.automation_id, p.paused_from, p.paused_to, 'is open, and the automation is ' || a.state
     FROM pause p JOIN automation a ON a.id = p.automation_id
     WHERE p.paused_to IS NULL AND a.state IN ('active', 'completed', 'removed')
+      AND NOT (a.state = 'completed' AND p.reason = 'max_runs')
     UNION ALL
     SELECT a.id, a.state_at, NULL, 'is not written down, and the automation is ' || a.state FROM automation a
     WHERE a.state IN ('paused', 'auto_paused', 'proposed', 'expired')

@@ -54,7 +54,8 @@ SELECT runner, count(*), min(queued_at) FROM run WHERE state = 'queued' AND bloc
 SELECT run.id, run.automation_id, run.source, a.concurrent, a.cooldown, a.state, run.workspace, run.trigger_id,
        run.firing_id, run.version, run.runner, run.attempt, run.attempts, run.token, run.seq, run.scheduled_for,
        run.has_payload, CASE WHEN run.attempt_at IS NULL THEN run.queued_at ELSE coalesce(
-           (SELECT t.at FROM transition t WHERE t.run_id = run.id AND t.seq = run.seq), run.attempt_at) END
+           (SELECT t.at FROM transition t WHERE t.run_id = run.id AND t.seq = run.seq), run.attempt_at) END,
+       run.merged, run.carries
 FROM run JOIN automation a ON a.id = run.automation_id
 
 -- name: run_candidates
@@ -140,6 +141,15 @@ UPDATE automation SET last_started_at = :now FROM @rows(id text) AS r WHERE auto
 -- name: firing_payload
 SELECT p.firing_id, p.text, p.payload FROM @rows(firing_id text) AS r
 JOIN firing_payload p ON p.firing_id = r.firing_id;
+
+-- name: run_words
+-- What the firings of each run said, in their order: its own, and those that were folded into it.
+SELECT r.run_id, p.text, p.payload FROM @rows(run_id text) AS r
+JOIN run ON run.id = r.run_id
+JOIN firing f ON f.automation_id = run.automation_id AND f.arrived_at >= run.queued_at - 3600000000
+              AND f.run_id = run.id AND f.verdict IN ('admitted', 'merged')
+JOIN firing_payload p ON p.firing_id = f.id
+ORDER BY r.run_id, f.arrived_at, f.id;
 
 -- name: definitions_of
 SELECT v.automation_id, v.version, a.name, v.definition FROM @rows(automation_id text, version int) AS r
@@ -235,7 +245,8 @@ SELECT r.id, (SELECT count(*) FROM run WHERE run.automation_id = r.id AND run.st
 FROM @rows(id text) AS r;
 
 -- name: run_unblock
-UPDATE run SET blocked = NULL
+-- One that waits for others like it goes on waiting for them.
+UPDATE run SET blocked = CASE WHEN run.merge_key IS NULL OR run.token > 0 THEN NULL ELSE 'time' END
 FROM @rows(id text) AS r WHERE run.id = r.id AND run.state = 'queued' AND run.blocked IN ('overlap', 'concurrency');
 
 -- name: run_output_write
@@ -325,7 +336,7 @@ SELECT run.id, run.state, run.workspace, a.name FROM @rows(id text) AS r
 JOIN run ON run.id = r.id JOIN automation a ON a.id = run.automation_id;
 
 -- name: run_origin
-SELECT automation_id, firing_id FROM run WHERE id = :id;
+SELECT automation_id, coalesce(carries, firing_id), merged > 0 AND carries IS NULL FROM run WHERE id = :id;
 
 -- name: run_automations
 SELECT DISTINCT run.automation_id FROM @rows(id text) AS r JOIN run ON run.id = r.id;

@@ -2,6 +2,12 @@
 
 -- gates: what a trigger has counted
 ALTER TABLE trigger ADD COLUMN counted INTEGER NOT NULL DEFAULT 0;   -- arrivals since its threshold last let one through
+ALTER TABLE trigger ADD COLUMN counted_at INTEGER;                  -- when the first of those arrived
+ALTER TABLE automation ADD COLUMN counted_runs INTEGER NOT NULL DEFAULT 0;   -- of its schedules, where `max_runs` is set
+ALTER TABLE automation ADD COLUMN counted_from INTEGER;             -- when the first of those was admitted
+ALTER TABLE run ADD COLUMN merge_key TEXT;                          -- it waits for others like it, or did
+ALTER TABLE run ADD COLUMN merged INTEGER NOT NULL DEFAULT 0;       -- arrivals that were folded into it
+ALTER TABLE run ADD COLUMN carries TEXT;                            -- the firing whose payload it carries; NULL: its own, and what was folded in
 
 -- account: what was said of the desk itself
 ALTER TABLE worker ADD COLUMN draining_at INTEGER;         -- since when it takes nothing more and lets its runs end
