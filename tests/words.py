@@ -129,6 +129,12 @@ def rows(store: Store, sql: str, *parameters: object) -> list[tuple[Any, ...]]:
         return []
 
 
+def an_incident(store: Store, automation: str, *, state: str = "open", kind: str = "execution") -> None:
+    """It has an incident."""
+    rows(store, "INSERT INTO incident (id, workspace, automation_id, kind, route, signature, state, count, first_at, "
+         "last_at, subject, error) VALUES ('inc_1', 'default', ?, ?, 'route', 'boom', ?, 1, 0, 0, 'run_1', 'boom')",
+         automation, kind, state)
+
 
 # -- what became of it, as facts to assert ------------------------------------------------------------------------
 

@@ -45,12 +45,14 @@ from nightporter.words import (
     Reason,
     RunId,
     Settled,
+    Sleep,
     Verdict,
     firing_id_for,
     run_id_for,
 )
 
 BY_HAND_PRIORITY = 3
+USED_UP = "its schedules have started as many runs as they may"
 HEAD_OF_TOO_LARGE = 2_000
 """Characters that are kept of what is larger than a firing may carry."""
 
@@ -122,6 +124,9 @@ class _Batch:
         self.stopped = self.tx.stopped()
         asking = [self.triggers[f.trigger_id] for f in firings if isinstance(f, Firing)]
         self.caps = caps([t.policy for t in asking if t.kind != "manual"])
+        if holding := {t.automation_id for t in asking if t.policy.hold_on_incident}:
+            incidents = self.tx.open_incidents(holding)
+            self.triggers |= {t.trigger_id: replace(t, open_incident=incidents.get(t.automation_id)) for t in asking}
         if any(self.caps):
             self.loads = self._count({t.automation_id for t in asking})
 
@@ -337,7 +342,10 @@ class _Batch:
         """Complete the automations whose schedules have started as many runs as they may, once nothing of them is due:
         slots that came together with the last have lines of their own."""
         for automation_id in sorted(self.used_up):
-            self.tx.complete_used_up(automation_id, now=self.now)
+            if not self.tx.has_due(automation_id, self.now):
+                self.tx.disarm_all(automation_id)
+                self.tx.complete({automation_id}, reason=USED_UP, now=self.now)
+                self.tx.open_pause(automation_id, Sleep.USED_UP, at=self.now)
 
 
 def _keeps_key(trigger: TriggerFacts, reason: Reason | None) -> bool:

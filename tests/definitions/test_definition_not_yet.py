@@ -9,7 +9,7 @@ from nightporter.definitions import grammar
 from nightporter.errors import NotYet
 
 PROMISED = (
-    "if", "permissions", "claims", "coalesce", "quiet_hours", "threshold", "max_runs", "exclude", "start",
+    "if", "permissions", "claims", "exclude", "start",
     "end", "rrule", "session", "expect", "yields", "monthly_cost", "cost_per_run", "tool_calls", "tokens", "model",
     "memory",
 )

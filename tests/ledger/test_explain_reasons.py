@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -21,13 +22,15 @@ from nightporter.words import (
     ErrorClass,
     Limits,
     Overlap,
+    QuietHours,
     Reason,
     Receipt,
     Sent,
+    Threshold,
     TriggerSpec,
 )
 from nightporter.words.bounds import Bounds, Days
-from words import a_clock_trigger, a_definition, an_automation, fire, trigger_of
+from words import a_clock_trigger, a_definition, an_automation, an_incident, fire, rows, trigger_of
 
 
 def disabled(store: Store) -> Explanation:
@@ -100,6 +103,37 @@ def concurrency_ceiling(store: Store) -> Explanation:
     second = fire(store, automation, now=after(NOW, seconds=1))
     begin(store, after(NOW, seconds=2), room=5)
     return said(store, str(second.run_id), after(NOW, seconds=10))
+
+
+def quiet_hours(store: Store) -> Explanation:
+    return fired(store, an_automation(store, a_definition(quiet_hours=QuietHours(("07:00-09:00",))), now=NOW))
+
+
+def threshold(store: Store) -> Explanation:
+    third = TriggerSpec("call", "call", threshold=Threshold(3))
+    automation = an_automation(store, a_definition(triggers=[third]), now=NOW)
+    fire(store, automation, now=NOW)
+    return fired(store, automation)
+
+
+def max_runs(store: Store) -> Explanation:
+    slots = [a_clock_trigger("0 9 * * *", name=name, overlap=Overlap.PARALLEL) for name in ("one", "two")]
+    automation = an_automation(store, a_definition(triggers=slots, limits=Limits(max_runs=1)), now=NOW)
+    nine = after(NOW, hours=1)
+    store.write(lambda tx: settle(tx, automation, now=nine))
+    [(turned_away,)] = rows(store, "SELECT id FROM firing WHERE verdict = 'skipped'")
+    return said(store, turned_away, nine)
+
+
+def incident_hold(store: Store) -> Explanation:
+    automation = an_automation(store, a_definition(hold_on_incident=True), now=NOW)
+    an_incident(store, automation)
+    return fired(store, automation)
+
+
+def held_quiet(store: Store) -> Explanation:
+    quiet = replace(FILE, quiet_hours=QuietHours(("07:00-09:00",)))
+    return said(store, ran(store, Ended.ok("hello"), deliver=[quiet]), after(NOW, seconds=5))
 
 
 def missed_policy(store: Store) -> Explanation:
@@ -238,6 +272,12 @@ SCENES: dict[Reason, tuple[Callable[[Store], Explanation], str]] = {
         hourly_ceiling, r"did not run when a program called it .* \(the ceiling is 1 an hour; free again at"
     ),
     Reason.CONCURRENCY_CEILING: (concurrency_ceiling, r"has been waiting for 9 s: as many runs .* were running \(1\)"),
+    Reason.QUIET_HOURS: (
+        quiet_hours, r"did not run .* does not start by itself \(until 2026-03-27T09:00:00Z\)\. `nightporter run brief`"
+    ),
+    Reason.THRESHOLD: (threshold, r"did not run .* fewer arrivals than make a run had come \(2 of 3\)"),
+    Reason.MAX_RUNS: (max_runs, r"did not run .* as many runs as they may \(the limit is 1\)\. `nightporter enable"),
+    Reason.INCIDENT_HOLD: (incident_hold, r"did not run .* has an open incident, and starts nothing .* \(inc_1\)"),
     Reason.MISSED_POLICY: (
         missed_policy,
         r"did not run for 6 slots from 2026-03-27 08:10 UTC to .* desk was back at 2026-03-27 09:00 UTC",
@@ -266,6 +306,7 @@ SCENES: dict[Reason, tuple[Callable[[Store], Explanation], str]] = {
     ),
     Reason.UNREACHABLE: (unreachable, r"delivery to out \(file\) has failed one try so far: .* \(connection refused\)"),
     Reason.GAVE_UP: (gave_up, r"not delivered to out \(file\) after 50 tries: every allowed try was used up \(503"),
+    Reason.HELD_QUIET: (held_quiet, r"delivery to out \(file\) waits until 2026-03-27 09:00 UTC: .* quiet hours"),
     Reason.UNVERIFIED: (unverified, r"To out \(file\): it was handed over, but nothing acknowledged it \(250 queued\)"),
 }
 

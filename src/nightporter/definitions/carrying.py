@@ -6,13 +6,14 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from nightporter.definitions import grammar
 from nightporter.definitions.entry import Entry, entry_of
 from nightporter.definitions.front_matter import Page
+from nightporter.definitions.guards import quiet_hours_of
 from nightporter.definitions.triggers import name_of
 from nightporter.definitions.written import (
     Entries,
@@ -86,7 +87,7 @@ def target_of(root: Entries, page: Page, checks: Checks, folder: Path | None) ->
     return Target(entry.kind, complete)
 
 
-def destinations_of(root: Entries, checks: Checks) -> tuple[Destination, ...]:
+def destinations_of(root: Entries, checks: Checks, timezone: str) -> tuple[Destination, ...]:
     """Where results go; to the inbox when nothing is said."""
     written = root.get("deliver")
     if written is None:
@@ -97,7 +98,7 @@ def destinations_of(root: Entries, checks: Checks) -> tuple[Destination, ...]:
     found: dict[str, Place] = {}
     destinations: list[Destination] = []
     for item in items:
-        destination, place = _destination(item, checks)
+        destination, place = _destination(item, checks, timezone)
         if destination.name in found:
             raise bad(
                 place, f"two destinations have the name `{destination.name}`",
@@ -111,13 +112,13 @@ def destinations_of(root: Entries, checks: Checks) -> tuple[Destination, ...]:
     return tuple(destinations)
 
 
-def _destination(item: Value, checks: Checks) -> tuple[Destination, Place]:
+def _destination(item: Value, checks: Checks, timezone: str) -> tuple[Destination, Place]:
     entry = entry_of("deliver", item, tuple(checks.destinations), grammar.NOT_YET_DESTINATIONS)
     own = grammar.DESTINATION_KEYS.get(entry.kind)
     if own is not None:
         grammar.check_keys(entry.options, (*grammar.DELIVER_OPTIONS, *own), f"in `{entry.kind}`",
                            grammar.NOT_YET_DELIVER_KEYS)
-    name, on, best_effort = (entry.options.get(key) for key in grammar.DELIVER_OPTIONS)
+    name, on, best_effort, quiet = (entry.options.get(key) for key in grammar.DELIVER_OPTIONS)
     config = {key: plain(value) for key, value in entry.options.without(*grammar.DELIVER_OPTIONS).values.items()}
     complete = checked(checks.destinations[entry.kind], config, None, entry.place, entry.options.keys)
     destination = Destination(entry.kind if name is None else name_of(name), entry.kind, complete)
@@ -127,6 +128,12 @@ def _destination(item: Value, checks: Checks) -> tuple[Destination, Place]:
             on=destination.on if on is None else choices_of("on", on, OUTCOMES),
             best_effort=best_effort is not None and flag_of("best_effort", best_effort),
         )
+    if quiet is not None:
+        if entry.kind in ("silent", "none"):
+            raise bad(entry.options.keys["quiet_hours"], f"`quiet_hours` says nothing for `{entry.kind}`",
+                      why="nobody hears of what is kept there", next="remove it")
+        hours = quiet_hours_of(quiet, timezone, of_destination=True)
+        destination = replace(destination, quiet_hours=hours if hours.spans else None)
     return destination, entry.options.keys.get("name", entry.place)
 
 

@@ -14,24 +14,28 @@ from nightporter.errors import NotYet
 KEYS: Final = (
     "name", "description", "owner", "workspace", "timezone", "target", "when", "triggers", "overlap", "missed",
     "cooldown", "limits", "retry", "priority", "idempotent", "on_crash", "expires", "deliver", "failures", "alerts",
+    "quiet_hours", "hold_on_incident",
 )
-LIMITS: Final = ("per_hour", "queued", "concurrent", "timeout", "output")
+LIMITS: Final = ("per_hour", "queued", "concurrent", "timeout", "output", "max_runs")
 RETRY: Final = ("attempts", "delays", "on")
+QUIET_HOURS: Final = ("hours", "timezone", "failures")
+THRESHOLD: Final = ("every", "within")
+COALESCE: Final = ("window", "max_wait", "key")
 MISSED: Final = ("policy", "within")
 FAILURES: Final = ("pause_after", "pause_after_schedule_errors")
 ALERTS: Final = ("to", "after", "cooldown")
 
 SCHEDULES: Final = ("cron", "every", "at")
 TRIGGERS: Final = (*SCHEDULES, "manual", "call")
-TRIGGER_OPTIONS: Final = ("name", "enabled", "overlap", "missed")
+TRIGGER_OPTIONS: Final = ("name", "enabled", "overlap", "missed", "quiet_hours", "threshold")
 TRIGGER_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "cron": ("expression", "timezone", *TRIGGER_OPTIONS),
     "every": ("expression", "timezone", "anchor", *TRIGGER_OPTIONS),
     "at": ("expression", "timezone", *TRIGGER_OPTIONS),
-    "manual": ("enabled",),
-    "call": ("enabled", "overlap"),
+    "manual": ("enabled", "debounce"),
+    "call": ("enabled", "overlap", "quiet_hours", "threshold", "coalesce", "debounce"),
 }
-DELIVER_OPTIONS: Final = ("name", "on", "best_effort")
+DELIVER_OPTIONS: Final = ("name", "on", "best_effort", "quiet_hours")
 
 MAIN_WORD: Final[Mapping[str, str]] = {
     "cron": "expression", "every": "expression", "at": "expression",
@@ -61,10 +65,6 @@ _GUARDS = {
     "exclude": "dates on which a schedule does not fire",
     "start": "a first day for a schedule",
     "end": "a last day for a schedule; `expires` ends the whole automation now",
-    "max_runs": "a number of runs after which a schedule ends",
-    "threshold": "a run for every Nth event only",
-    "coalesce": "a burst of events made into one run",
-    "quiet_hours": "hours in which nothing is to be heard",
     "exact": "a schedule that is not staggered; none is staggered now",
     "expect": "an alarm for what did not come, and a form for what a model answers",
     "inputs": "fixed values for a trigger's prompt",
@@ -124,14 +124,13 @@ NOT_YET_DESTINATIONS: Final[Mapping[str, str]] = {
 NOT_YET_DELIVER_KEYS: Final[Mapping[str, str]] = {
     "done_only": "only what was done; `on:` chooses by outcome now",
     "state_changes": "only when the state changes",
-    "quiet_hours": _GUARDS["quiet_hours"],
 }
 NOT_YET_LIMITS: Final = {**_MONEY, "inactive": "an end for work that says nothing for long"}
 
 _ELSEWHERE: Final[Mapping[str, str]] = {
     **dict.fromkeys(LIMITS, "limits"),
     **dict.fromkeys(("attempts", "delays"), "retry"),
-    **dict.fromkeys((*SCHEDULES, "manual", "call"), "triggers"),
+    **dict.fromkeys((*SCHEDULES, "manual", "call", "threshold", "coalesce", "debounce"), "triggers"),
     **dict.fromkeys((*TARGET_KEYS, *NOT_YET_TARGETS), "target"),
 }
 

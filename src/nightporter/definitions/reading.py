@@ -10,6 +10,7 @@ from nightporter.definitions import grammar
 from nightporter.definitions.carrying import Checks, destinations_of, target_of
 from nightporter.definitions.failing import alerts_of, failures_of
 from nightporter.definitions.front_matter import Format, take_apart
+from nightporter.definitions.guards import quiet_hours_of
 from nightporter.definitions.missed import missed_of
 from nightporter.definitions.moments import end_of
 from nightporter.definitions.policy import cooldown_of, limits_of, retry_of
@@ -73,6 +74,10 @@ def _read(
             chosen["expires"] = end_of(text_of("expires", expires), timezone)
         except BadSchedule as error:
             misread(expires.place, error)
+    if (quiet := root.get("quiet_hours")) is not None and (hours := quiet_hours_of(quiet, timezone)).spans:
+        chosen["quiet_hours"] = hours
+    if (hold := root.get("hold_on_incident")) is not None:
+        chosen["hold_on_incident"] = flag_of("hold_on_incident", hold)
     overlap, missed = root.get("overlap"), root.get("missed")
     setting = Setting(
         timezone, now, read_once, overlap=None if overlap is None else overlap_of(overlap),
@@ -83,7 +88,7 @@ def _read(
         target=target_of(root, page, checks, Path(path).absolute().parent if path else None),
         triggers=triggers_of(root, setting),
         timezone=timezone,
-        deliver=destinations_of(root, checks),
+        deliver=destinations_of(root, checks, timezone),
         **chosen,
     )
 

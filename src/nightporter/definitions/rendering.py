@@ -16,11 +16,13 @@ from nightporter.errors import BadInput
 from nightporter.rules.durations import format_duration
 from nightporter.words import (
     Alerts,
+    Coalesce,
     Definition,
     Destination,
     Failures,
     Limits,
     Missed,
+    QuietHours,
     Retry,
     Schedule,
     TriggerSpec,
@@ -107,10 +109,14 @@ def _keys(definition: Definition, body: str) -> Iterator[str]:
             yield f"{key}: {_flow(getattr(definition, key))}"
     if definition.expires is not None:
         yield f"expires: {_word(rfc3339(definition.expires) or '')}"
-    yield from _deliver(definition.deliver)
+    yield from _deliver(definition.deliver, definition.timezone)
     if definition.failures != plain.failures:
         yield f"failures: {_flow(_changed(definition.failures, Failures()))}"
     yield from _alerts(definition.alerts)
+    if definition.quiet_hours is not None:
+        yield f"quiet_hours: {_flow(_quiet(definition.quiet_hours, definition.timezone))}"
+    if definition.hold_on_incident:
+        yield "hold_on_incident: true"
 
 
 def _when(definition: Definition) -> str | None:
@@ -143,6 +149,14 @@ def _trigger(trigger: TriggerSpec, timezone: str) -> str:
         options["overlap"] = str(trigger.overlap)
     if trigger.missed is not None:
         options["missed"] = _missed(trigger.missed)
+    if trigger.quiet_hours is not None:
+        options["quiet_hours"] = _quiet(trigger.quiet_hours, timezone)
+    if trigger.threshold is not None:
+        counts = trigger.threshold
+        options["threshold"] = counts.every if counts.within is None else {"every": counts.every,
+                                                                           "within": counts.within}
+    if trigger.coalesce is not None:
+        options.update(_gathered(trigger.coalesce))
     return _entry(kind, options)
 
 
@@ -151,7 +165,22 @@ def _missed(missed: Missed) -> Any:
     return policy if missed.within is None else {"policy": policy, "within": missed.within}
 
 
-def _deliver(destinations: tuple[Destination, ...]) -> Iterator[str]:
+def _quiet(quiet: QuietHours, timezone: str) -> Any:
+    hours: Any = "none" if not quiet.spans else quiet.spans[0] if len(quiet.spans) == 1 else list(quiet.spans)
+    if quiet.timezone == timezone and not quiet.failures:
+        return hours
+    return {"hours": hours, **({} if quiet.timezone == timezone else {"timezone": quiet.timezone}),
+            **({"failures": True} if quiet.failures else {})}
+
+
+def _gathered(coalesce: Coalesce) -> dict[str, Any]:
+    if coalesce.joins:
+        return {"debounce": coalesce.window}
+    return {"coalesce": {"window": coalesce.window, "max_wait": coalesce.max_wait,
+                         **({"key": coalesce.key} if coalesce.key else {})}}
+
+
+def _deliver(destinations: tuple[Destination, ...], timezone: str) -> Iterator[str]:
     if destinations == (Destination("announce", "announce"),):
         return
     if not destinations:
@@ -167,6 +196,8 @@ def _deliver(destinations: tuple[Destination, ...]) -> Iterator[str]:
             options["on"] = sorted(destination.on)
         if destination.best_effort:
             options["best_effort"] = True
+        if destination.quiet_hours is not None:
+            options["quiet_hours"] = _quiet(destination.quiet_hours, timezone)
         yield f"  - {_entry(destination.kind, options)}"
 
 

@@ -10,6 +10,7 @@ from typing import Final, NoReturn
 from nightporter.clock import Instant
 from nightporter.definitions import grammar
 from nightporter.definitions.entry import Entry, entry_of
+from nightporter.definitions.guards import check_sense, guards_of
 from nightporter.definitions.missed import check_overlap, missed_of
 from nightporter.definitions.moments import instant_of
 from nightporter.definitions.written import (
@@ -108,9 +109,7 @@ def _same_name(earlier: TriggerSpec, trigger: TriggerSpec, place: Place, entry: 
 
 def _trigger(entry: Entry, setting: Setting) -> TriggerSpec:
     known = grammar.TRIGGER_KEYS[entry.kind]
-    if entry.kind == "manual" and "overlap" in entry.options.values:
-        raise bad(entry.options.keys["overlap"], "`overlap` says nothing for `manual`",
-                  why="a run that a person asks for passes overlap, whatever is going", next="remove it")
+    check_sense(entry.kind, entry.options)
     grammar.check_keys(entry.options, known, f"in `{entry.kind}`", grammar.NOT_YET_TRIGGER_KEYS)
     options = entry.options
     enabled = options.get("enabled")
@@ -121,6 +120,7 @@ def _trigger(entry: Entry, setting: Setting) -> TriggerSpec:
         enabled=True if enabled is None else flag_of("enabled", enabled),
         # `manual` passes this gate, so a rule meant for all triggers says nothing of it.
         overlap=overlap_of(overlap) if overlap is not None else setting.overlap if entry.kind != "manual" else None,
+        **guards_of(options, setting.timezone),
     )
     if not is_clock:
         return trigger

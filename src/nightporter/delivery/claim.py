@@ -12,10 +12,11 @@ from typing import Any
 
 from nightporter.air import Key
 from nightporter.clock import Instant, rfc3339
+from nightporter.rules.quiet import held_until
 from nightporter.store import Tx
 from nightporter.store.sql_port import Row
 from nightporter.store.tx_delivery import SentOut
-from nightporter.words import Definition, DeliveryId, Destination, Parcel, RunId
+from nightporter.words import Definition, DeliveryId, Destination, Outcome, Parcel, Reason, RunId
 from nightporter.words.kept import read_back
 
 LANE_SLOTS = 4
@@ -36,6 +37,8 @@ class Sending:
     automation_id: str
     error: str = ""
     """Why it cannot even be tried; empty otherwise."""
+    held_until: Instant | None = None
+    """It is a quiet hour at its destination, until then."""
 
     @property
     def key(self) -> Key:
@@ -65,7 +68,9 @@ def claim(tx: Tx, *, worker: str, room: int, lanes: Mapping[str, int], now: Inst
                 chosen[delivery] = lane
         if len(found) < room:
             break
-    return _with_what_they_carry(tx, tx.send(list(chosen), worker=worker))
+    sending = _with_what_they_carry(tx, tx.send(list(chosen), worker=worker), at=now)
+    tx.release_deliveries([(*s.key, s.held_until, Reason.HELD_QUIET) for s in sending if s.held_until is not None])
+    return [s for s in sending if s.held_until is None]
 
 
 def body_of(row: Row, automation: str) -> dict[str, Any]:
@@ -87,7 +92,7 @@ def body_of(row: Row, automation: str) -> dict[str, Any]:
     }
 
 
-def _with_what_they_carry(tx: Tx, rows: list[SentOut]) -> list[Sending]:
+def _with_what_they_carry(tx: Tx, rows: list[SentOut], *, at: Instant) -> list[Sending]:
     """What they carry. The store is read for all of them first: its own trouble is none of a row's."""
     results = tx.results({row.run_id for row in rows})
     versions = {(row.automation_id, results[row.run_id][2]) for row in rows if row.run_id in results}
@@ -98,13 +103,14 @@ def _with_what_they_carry(tx: Tx, rows: list[SentOut]) -> list[Sending]:
     for row in rows:
         result = results.get(row.run_id)
         text = None if result is None else then.get((row.automation_id, result[2]))
-        sending.append(_packed(row, result, text, now.get(row.automation_id) if row.tries_before else None))
+        sending.append(_packed(row, result, text, now.get(row.automation_id) if row.tries_before else None, at))
     return sending
 
 
-def _packed(row: SentOut, result: Row | None, then: str | None, now: str | None) -> Sending:
+def _packed(row: SentOut, result: Row | None, then: str | None, now: str | None, at: Instant) -> Sending:
     """`then` is the definition that the run was admitted with, `now` the one in force where a person sends it again."""
     name, zone, config, body, error, ended_at = "", "UTC", {}, {}, "", Instant(0)
+    quiet: Instant | None = None
     try:
         if result is None:
             raise ValueError(f"run {row.run_id} is not in the store")
@@ -114,6 +120,9 @@ def _packed(row: SentOut, result: Row | None, then: str | None, now: str | None)
         name, zone = definition.name, definition.timezone  # as it was then: a rename must not change the body of a try
         config = _config(row, definition, now)
         body, ended_at = body_of(result, name), result[12]
+        if not row.tries_before:  # what a person sends again goes at any hour
+            hours = next((d.quiet_hours for d in definition.deliver if d.name == row.destination), None)
+            quiet = held_until(hours, failed=result[4] == Outcome.FAILED, now=at)
     except Exception as unreadable:  # one bad row is this delivery's failure and nobody else's
         error = f"what it should carry cannot be read: {unreadable}"
     parcel = Parcel(
@@ -121,7 +130,7 @@ def _packed(row: SentOut, result: Row | None, then: str | None, now: str | None)
         Instant(ended_at), row.tries, zone,
     )
     return Sending(parcel, row.kind, row.lane, row.token, row.tries - row.tries_before, bool(row.best_effort),
-                 row.automation_id, error)
+                 row.automation_id, error, quiet)
 
 
 def _config(row: SentOut, then: Definition, now: str | None) -> dict[str, Any]:

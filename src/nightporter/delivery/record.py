@@ -77,7 +77,7 @@ def record(tx: Tx, tried: Sequence[Tried], destinations: Destinations, *, now: I
         now=now,
     )
     tell_of(tx, [_notice(t) for t in gave_up if t.sending.parcel.delivery_id in current], now=now)
-    current |= tx.release_deliveries([t.key for t in tried if not t.begun], now=now)
+    current |= tx.release_deliveries([(*t.key, now, None) for t in tried if not t.begun])
     return [t.sending.parcel.delivery_id in current for t in tried]
 
 

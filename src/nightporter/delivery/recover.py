@@ -44,6 +44,6 @@ def take_back(tx: Tx, worker: str, in_the_air: Collection[Key], *, now: Instant)
         for delivery, token, *_ in tx.sending_of(worker, len(in_the_air) + ROOM) if (delivery, token) not in in_the_air
     ]
     if unknown:
-        tx.release_deliveries(unknown, now=now)
+        tx.release_deliveries([(*key, now, None) for key in unknown])
         tx.kick("delivery")
     return len(unknown)

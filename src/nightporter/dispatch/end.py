@@ -25,6 +25,7 @@ from nightporter.rules.ending import (
     for_a_person,
     lane_of,
 )
+from nightporter.rules.quiet import held_until
 from nightporter.rules.zones import month_at
 from nightporter.states import ENDED, RunEvent, RunState
 from nightporter.store import Tx
@@ -33,6 +34,9 @@ from nightporter.words import Definition, Ended, Ending, ErrorClass, Outcome, Re
 
 INBOX_TEXT = 20_000
 """Characters of a result that its inbox message carries; the run keeps the whole."""
+
+FOLDED_TEXT = 2_000
+"""The same of a result that shares a message with others."""
 
 Fences = Mapping[tuple[str, int], Fence]
 """By claim `(run, token)`, of those that are current."""
@@ -224,6 +228,7 @@ def conclude(tx: Tx, finals: Sequence[Final], *, now: Instant, ended_at: Instant
     `ended_at`: the instant that is written down for it; what is to be done from now on is due now."""
     deliveries: list[tuple[object, ...]] = []
     inbox: list[tuple[object, ...]] = []
+    folded: list[tuple[object, ...]] = []
     for f in finals:
         for destination in destinations_for(f.definition, f.outcome) if f.definition else []:
             # The run's own time prefix and hash, and the destination's: one delivery a run and destination.
@@ -231,7 +236,12 @@ def conclude(tx: Tx, finals: Sequence[Final], *, now: Instant, ended_at: Instant
             delivery, event = f"del_{tail}", f"evt_{tail}"
             at_once = destination.kind in ("announce", "silent")
             evidence = ""
-            if destination.kind == "announce":
+            quiet = held_until(destination.quiet_hours, failed=f.outcome is Outcome.FAILED, now=now)
+            if destination.kind == "announce" and quiet is not None:
+                evidence = derived_id("inb", quiet, f.automation_id, destination.name)
+                folded.append((evidence, f.workspace, _owner(f), f.automation_id, f.run_id,
+                               f"{f.automation}: results of quiet hours", f"{f.outcome}: {f.text[:FOLDED_TEXT]}\n"))
+            elif destination.kind == "announce":
                 evidence = derived_id("inb", now, f.run_id, destination.name)
                 inbox.append((evidence, f.workspace, _owner(f), f.automation_id, f.run_id, "result",
                               f"{f.automation}: {f.outcome}", f.text))
@@ -239,13 +249,15 @@ def conclude(tx: Tx, finals: Sequence[Final], *, now: Instant, ended_at: Instant
                 evidence = "kept in the ledger"
             deliveries.append((
                 delivery, f.run_id, f.automation_id, f.workspace, destination.name, destination.kind,
-                lane_of(destination), "delivered" if at_once else "pending", None, int(destination.best_effort),
-                event, None if at_once else now, now if at_once else None, evidence,
+                lane_of(destination), "delivered" if at_once else "pending",
+                None if at_once or quiet is None else Reason.HELD_QUIET, int(destination.best_effort),
+                event, None if at_once else quiet or now, now if at_once else None, evidence,
             ))
         if f.dead:
             inbox.append(_dead_letter(f, now))
     tx.create_deliveries(deliveries, now=now)
     tx.write_inbox(inbox, now=now)
+    tx.fold_inbox(folded, now=now)
     _roll_up(tx, finals, ended_at)
     tx.complete({f.automation_id for f in finals if f.definition and _once(f.definition)}, now=now)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from nightporter.clock import Instant, micros, rfc3339
@@ -132,12 +133,19 @@ def definition_json(definition: Definition) -> dict[str, Any]:
                 "name": t.name, "kind": t.kind, "enabled": t.enabled,
                 "overlap": None if t.overlap is None else str(t.overlap),
                 "schedule": None if t.schedule is None else plain(t.schedule),
+                "quiet_hours": None if t.quiet_hours is None else plain(t.quiet_hours),
+                "threshold": None if t.threshold is None else {
+                    "every": t.threshold.every, "within": _seconds(t.threshold.within)},
+                "coalesce": None if t.coalesce is None else {
+                    "window": _seconds(t.coalesce.window), "max_wait": _seconds(t.coalesce.max_wait),
+                    "key": t.coalesce.key, "joins": t.coalesce.joins},
             }
             for t in definition.triggers
         ],
         "limits": {
             "per_hour": limits.per_hour, "queued": limits.queued, "concurrent": limits.concurrent,
             "timeout": None if limits.timeout is None else seconds(micros(limits.timeout)), "output": limits.output,
+            "max_runs": limits.max_runs,
         },
         "retry": {
             "attempts": retry.attempts, "delays": [seconds(micros(delay)) for delay in retry.delays],
@@ -146,10 +154,17 @@ def definition_json(definition: Definition) -> dict[str, Any]:
         "cooldown": seconds(micros(definition.cooldown)), "priority": definition.priority,
         "idempotent": definition.idempotent, "on_crash": definition.on_crash, "expires": rfc3339(definition.expires),
         "deliver": [
-            {"name": d.name, "kind": d.kind, "config": dict(d.config), "on": sorted(d.on), "best_effort": d.best_effort}
+            {"name": d.name, "kind": d.kind, "config": dict(d.config), "on": sorted(d.on), "best_effort": d.best_effort,
+             "quiet_hours": None if d.quiet_hours is None else plain(d.quiet_hours)}
             for d in definition.deliver
         ],
+        "quiet_hours": None if definition.quiet_hours is None else plain(definition.quiet_hours),
+        "hold_on_incident": definition.hold_on_incident,
     }
+
+
+def _seconds(span: timedelta | None) -> float | None:
+    return None if span is None else seconds(micros(span))
 
 
 def _definition(tx: Tx, automation_id: str, version: int) -> Definition | None:
@@ -204,7 +219,9 @@ def run_detail(tx: Tx, run_id: str) -> RunDetail:
         raise NotFound(f"no run has the id {run_id!r}", next="`nightporter runs` shows what there is")
     line = run_line(row)
     firing = tx.read_firing(line.firing_id)
-    told = tx.read_payload(line.firing_id) or ("", None, None)
+    told: tuple[Any, ...] = tx.read_payload(line.carries) or ("", None, None)
+    if line.merged and line.carries == line.firing_id:
+        told = tx.joined([run_id]).get(run_id, told)
     left = tx.read_output(run_id) or ("", None, "")
     transitions = tuple(Transition(*each) for each in tx.read_transitions(run_id))
     effects = tuple(Effect(*each) for each in tx.read_effects(run_id))

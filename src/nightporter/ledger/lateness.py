@@ -48,6 +48,8 @@ def _started_late(tx: Tx, run: RunLine, started_at: Instant, timezone: str) -> s
             return f"it waited {waited} behind {before}, which was still going"
         if ceiling is not None and tx.read_running_just_before(run.automation_id, ended_at) >= ceiling:
             return f"it waited {waited} until {before} ended: {because(Reason.CONCURRENCY_CEILING, f'{ceiling}')}"
+    if _gathered(tx, run):
+        return f"it waited {waited} for others like it"
     if not tx.read_desk_at(run.queued_at) and (began := tx.read_desk_after(run.queued_at, started_at)) is not None:
         return f"no desk was running to take it until {spoken(began, timezone)}"
     return f"it waited {waited} for its turn: the workers were busy, or the desk was stopped"
@@ -103,6 +105,15 @@ def _in_front(tx: Tx, run: RunLine) -> str:
 def _ceiling(tx: Tx, run: RunLine) -> int | None:
     row = tx.read_automation(run.automation_id)
     return None if row is None or row[13] is None else int(row[13])
+
+
+def _gathered(tx: Tx, run: RunLine) -> bool:
+    """Whether runs of its trigger wait for others like them."""
+    row = tx.read_trigger(f"{run.automation_id}/{run.trigger}")
+    try:
+        return row is not None and Policy.from_json(row[5]).coalesce is not None
+    except ValueError:
+        return False
 
 
 def _goes_alone(tx: Tx, run: RunLine) -> bool:

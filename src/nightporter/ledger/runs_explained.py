@@ -21,7 +21,8 @@ def explain_run(tx: Tx, run_id: str, now: Instant) -> Explanation:
     detail = run_detail(tx, run_id)
     run = detail.line
     timezone = zone_of(tx, run.automation_id, f"{run.automation_id}/{run.trigger}")
-    sentences = [_ran(tx, detail, timezone, now), *_earlier_attempts(detail), *_delivered(detail, timezone, now)]
+    sentences = [_ran(tx, detail, timezone, now), *_folded(run), *_earlier_attempts(detail),
+                 *_delivered(detail, timezone, now)]
     if run.dead_at is not None:
         sentences.append(f"It is a dead letter: `nightporter replay {run.id}` runs it again.")
     return Explanation(
@@ -102,6 +103,14 @@ def _cancelled(run: RunLine) -> str:
     return because(run.reason, run.error)
 
 
+def _folded(run: RunLine) -> list[str]:
+    """What came while it waited, and is part of it."""
+    if not run.merged:
+        return []
+    many = "One more arrival was" if run.merged == 1 else f"{run.merged} more arrivals were"
+    return [f"{many} folded into it while it waited."]
+
+
 def _earlier_attempts(detail: RunDetail) -> list[str]:
     """What happened to the attempts before the latest."""
     cut = [t for t in detail.transitions if t.from_state == "running" and t.to_state in ("queued", "held", "lost")]
@@ -137,6 +146,8 @@ def _delivery(d: DeliveryLine, timezone: str, now: Instant) -> str:
             return f"It was delivered to {to}: {evidence}." if evidence else f"It was delivered to {to}."
         case DeliveryState.UNVERIFIED:
             return f"To {to}: {because(d.reason or Reason.UNVERIFIED, d.evidence)}."
+        case DeliveryState.PENDING if d.reason == Reason.HELD_QUIET:
+            return f"Its delivery to {to} waits until {spoken(d.next_try_at or now, timezone)}: {because(d.reason)}."
         case DeliveryState.PENDING if d.tries == 0:
             return f"Its delivery to {to} has not been tried yet."
         case DeliveryState.PENDING:

@@ -71,6 +71,13 @@ def quiet_until(quiet: QuietHours | None, now: Instant) -> Instant | None:
     return end
 
 
+def held_until(quiet: QuietHours | None, *, failed: bool, now: Instant) -> Instant | None:
+    """Until when a result waits that is bound for a destination with such hours; None where it does not."""
+    if quiet is None or (failed and not quiet.failures):
+        return None
+    return quiet_until(quiet, now)
+
+
 def _around(span: Span, timezone: str, at: Instant) -> list[tuple[Instant, Instant]]:
     """Where the span lies on the days around an instant."""
     today = moment(at).astimezone(zone(timezone)).date()

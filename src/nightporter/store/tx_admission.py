@@ -10,7 +10,7 @@ from nightporter.rules.coalescing import Gathering
 from nightporter.rules.gates import Load, TriggerFacts
 from nightporter.store.sql_port import Row
 from nightporter.store.tx_base import TxBase
-from nightporter.words import Overlap, Policy, Sleep
+from nightporter.words import Overlap, Policy
 
 _NO_POLICY = Policy(Overlap.SKIP, None, None, 0, None, 50, 1, "")
 
@@ -116,6 +116,10 @@ class AdmissionTx(TxBase):
 
     # -- what a policy counts and gathers; asked for where one does ------------------------------------------------
 
+    def open_incidents(self, automation_ids: Collection[str]) -> dict[str, str]:
+        """One open incident of each automation that has any."""
+        return {r[0]: r[1] for r in self.sql.each("incident_open", [(a,) for a in sorted(automation_ids)])}
+
     def gathering(self, automation_id: str, trigger_id: str, merge_key: str) -> Gathering | None:
         """The run that waits for others like it, locked; the youngest, where there is more than one."""
         rows = self.sql.all("run_gathering", automation_id=automation_id, trigger_id=trigger_id, merge_key=merge_key)
@@ -133,6 +137,14 @@ class AdmissionTx(TxBase):
         """`(automation, runs that its schedules have started now)`."""
         self.sql.each("automation_counted", rows, now=now)
 
+    def has_due(self, automation_id: str, now: Instant) -> bool:
+        """Whether one of its slots has come and is not answered."""
+        row = self.sql.one("automation_has_due", id=automation_id, now=now)
+        return row is not None and bool(row[0])
+
+    def disarm_all(self, automation_id: str) -> None:
+        self.sql.run("trigger_disarm_all", automation_id=automation_id)
+
     def counted_runs(self, automation_id: str) -> int:
         """Runs that its schedules have started, where their number is limited."""
         row = self.sql.one("automation_counted_runs", id=automation_id)
@@ -141,13 +153,3 @@ class AdmissionTx(TxBase):
     def count_anew(self, automation_id: str) -> None:
         """Forget how many runs its schedules have started."""
         self.sql.run("automation_count_anew", id=automation_id)
-
-    def complete_used_up(self, automation_id: str, *, now: Instant) -> bool:
-        """Complete an automation whose schedules have started as many runs as they may, and disarm it: slots to come
-        are answered by one line once it is enabled again. Not while one of its slots has come and is not answered."""
-        reason = "its schedules have started as many runs as they may"
-        if not self.sql.run("automation_use_up", id=automation_id, reason=reason, now=now):
-            return False
-        self.sql.run("trigger_disarm_all", automation_id=automation_id)
-        self.sql.run("pause_open", automation_id=automation_id, paused_from=now, reason=Sleep.USED_UP)
-        return True

@@ -59,9 +59,9 @@ class DeliveryTx(TxBase):
         """`(delivery, token, next try, reason, error)`; those whose claim was current."""
         return {r[0] for r in self.sql.each("delivery_defer", rows)}
 
-    def release_deliveries(self, rows: Sequence[tuple[str, int]], *, now: Instant) -> set[str]:
-        """`(delivery, token)` of what was not sent; those whose claim was current."""
-        return {r[0] for r in self.sql.each("delivery_release", rows, now=now)}
+    def release_deliveries(self, rows: Sequence[Row]) -> set[str]:
+        """`(delivery, token, next try, reason or None)` of what was not sent; those whose claim was current."""
+        return {r[0] for r in self.sql.each("delivery_release", rows)}
 
     def destination_of(self, delivery_id: str) -> tuple[str, str, str] | None:
         """`(automation, destination's name, kind)`."""
@@ -84,6 +84,11 @@ class DeliveryTx(TxBase):
     def write_inbox(self, rows: Sequence[Row], *, now: Instant) -> None:
         """`(id, workspace, owner, automation, run, kind, title, text)`; an id that is there already is left alone."""
         self.sql.each("inbox_write", rows, now=now)
+
+    def fold_inbox(self, rows: Sequence[Row], *, now: Instant) -> None:
+        """`(id, workspace, owner, automation, run, title, text)`; the text joins that of the message with that id."""
+        for row in rows:  # two of one message cannot be written by one statement
+            self.sql.each("inbox_fold", [row], now=now)
 
     def unread(self, room: int) -> list[Row]:
         """`(id, kind, title, text, automation, run, created)`, oldest first."""

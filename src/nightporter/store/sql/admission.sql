@@ -41,6 +41,13 @@ SELECT id, state, token, seq, attempt FROM run
 WHERE automation_id = :automation_id AND state IN ('queued', 'running', 'held', 'lost')
 ORDER BY id @lock(run);
 
+-- name: incident_open
+-- One of the open incidents of each automation, where it has any; trouble of a receiver is not its own.
+SELECT r.automation_id, min(i.id) FROM @rows(automation_id text) AS r
+JOIN incident i ON i.automation_id = r.automation_id
+WHERE i.state <> 'resolved' AND i.state = 'open' AND i.kind <> 'delivery'
+GROUP BY r.automation_id;
+
 -- name: run_gathering
 -- The runs that wait for others like them: locked, because what was claimed meanwhile takes nothing more.
 SELECT id, queued_at, run_after, merged FROM run
@@ -112,11 +119,9 @@ SELECT counted_runs FROM automation WHERE id = :id;
 -- name: automation_count_anew
 UPDATE automation SET counted_runs = 0, counted_from = NULL WHERE id = :id AND counted_from IS NOT NULL;
 
--- name: automation_use_up  active -> completed
--- Its schedules have started as many runs as they may. Slots that have come already are answered first.
-UPDATE automation SET state = 'completed', state_reason = :reason, state_by = 'desk', state_at = :now
-WHERE id = :id AND state = 'active'
-  AND NOT EXISTS (SELECT 1 FROM trigger t WHERE t.automation_id = automation.id AND t.next_fire_at <= :now);
+-- name: automation_has_due
+-- Whether one of its slots has come and is not answered.
+SELECT EXISTS (SELECT 1 FROM trigger WHERE automation_id = :id AND next_fire_at <= :now);
 
 -- name: trigger_disarm_all
 UPDATE trigger SET next_fire_at = NULL WHERE automation_id = :automation_id AND next_fire_at IS NOT NULL;

@@ -43,9 +43,11 @@ WHERE delivery.id = r.id AND delivery.state = 'sending' AND delivery.token = r.t
 RETURNING delivery.id;
 
 -- name: delivery_release  sending -> pending
--- Nothing was sent: the try is given back, and what is said of those before stands. The token goes on growing.
-UPDATE delivery SET state = 'pending', tries = delivery.tries - 1, next_try_at = :now
-FROM @rows(id text, token int) AS r
+-- Nothing was sent: the try is given back, and what is said of those before stands, unless it waits for a reason of its
+-- own. The token goes on growing.
+UPDATE delivery SET state = 'pending', tries = delivery.tries - 1, next_try_at = r.next_try_at,
+       reason = coalesce(r.reason, delivery.reason)
+FROM @rows(id text, token int, next_try_at int, reason text) AS r
 WHERE delivery.id = r.id AND delivery.state = 'sending' AND delivery.token = r.token
 RETURNING delivery.id;
 
@@ -78,6 +80,13 @@ SELECT r.id, r.workspace, r.owner, r.automation_id, r.run_id, r.kind, r.title, r
 FROM @rows(id text, workspace text, owner text, automation_id text, run_id text, kind text, title text, text text)
      AS r WHERE true
 ON CONFLICT (id) DO NOTHING;
+
+-- name: inbox_fold
+-- Results of one destination's quiet hours are one message, unread again with each.
+INSERT INTO inbox (id, workspace, owner, automation_id, run_id, kind, title, text, created_at)
+SELECT r.id, r.workspace, r.owner, r.automation_id, r.run_id, 'result', r.title, r.text, :now
+FROM @rows(id text, workspace text, owner text, automation_id text, run_id text, title text, text text) AS r WHERE true
+ON CONFLICT (id) DO UPDATE SET text = substr(inbox.text || excluded.text, 1, 20000), read_at = NULL;
 
 -- name: inbox_unread
 SELECT id, kind, title, text, automation_id, run_id, created_at FROM inbox WHERE read_at IS NULL
