@@ -52,14 +52,15 @@ def test_any_schedule_has_its_fires_or_a_refusal(
         assert set(answer) == {"error"}
         assert {"code", "what", "why", "next"} <= set(answer["error"])
     else:
-        assert (code, answer) == (0, {"fires": fires})
+        assert (code, answer["fires"]) == (0, fires)
+        assert set(answer) == {"fires", "sentence", "timezone", "kind", "expression", "normalised", "notes", "warnings"}
     assert list(nobodys_place.iterdir()) == []
 
 
 def test_a_schedule_is_shown_as_a_sentence_with_its_zone(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["next", "--schedule", "0 9 * * *", "--after", "2026-03-28T00:00", "-n", "2"]) == 0
     assert capsys.readouterr().out == (
-        "At 09:00 every day, Europe/Berlin:\n"
+        "At 09:00 every day, Europe/Berlin  [cron 0 9 * * *]\n"
         "  2026-03-28 09:00 Europe/Berlin  2026-03-28T08:00:00Z\n"
         "  2026-03-29 09:00 Europe/Berlin  2026-03-29T07:00:00Z\n"
     )
@@ -94,3 +95,49 @@ def test_an_automation_with_nothing_armed_says_why(shell: Shell, text: str, afte
         assert shell(after, "tea").code == 0
     said = shell("next", "tea")
     assert (said.code, said.out.startswith("Nothing is armed: "), why in said.out) == (0, True, True)
+
+
+def test_a_schedule_in_words_is_said_back_with_its_zone_its_form_and_its_fires(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["next", "mon, wed and fri at 7:30pm", "--after", "2026-12-01T00:00", "-n", "2"]
+    assert main(words) == 0
+    assert capsys.readouterr().out == (
+        "At 19:30 on Monday, Wednesday and Friday, Europe/Berlin  [cron 30 19 * * mon,wed,fri]\n"
+        "  2026-12-02 19:30 Europe/Berlin  2026-12-02T18:30:00Z\n"
+        "  2026-12-04 19:30 Europe/Berlin  2026-12-04T18:30:00Z\n"
+    )
+    assert main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "sentence": "At 19:30 on Monday, Wednesday and Friday, Europe/Berlin", "timezone": "Europe/Berlin",
+        "kind": "cron",
+        "expression": "30 19 * * mon,wed,fri", "normalised": "30 19 * * mon,wed,fri",
+        "fires": ["2026-12-02T18:30:00Z", "2026-12-04T18:30:00Z"], "notes": [], "warnings": [],
+    }
+
+
+def test_words_that_count_from_now_count_from_the_instant_asked_about(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["next", "tomorrow at 9 in Lisbon", "--after", "2026-12-24T12:00", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["fires"], answer["timezone"]) == (["2026-12-25T09:00:00Z"], "Europe/Lisbon")
+    assert answer["normalised"] == "at 2026-12-25T09:00"
+    assert answer["notes"] == ["9 is read as 09:00; for the evening write 21:00"]
+
+
+def test_a_trap_is_said_beside_the_fires(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["next", "--schedule", "0 9 13 * fri", "--after", "2026-12-01T00:00"]) == 0
+    said = capsys.readouterr()
+    assert "mind: it fires on each day of month 13 and on each weekday FRI" in said.err
+    assert "mind" not in said.out
+    assert main(["next", "--schedule", "0 9 13 * fri", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["warnings"]) == 1
+
+
+@pytest.mark.parametrize(("words", "says"), [
+    ("30m alone", "not understood"), ("friday at 17:00", "ambiguous"), ("every blursday", "blursday"),
+])
+def test_words_that_are_not_understood_are_refused_with_what_was_not(
+    words: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["next", words]) == 2
+    assert says in capsys.readouterr().err

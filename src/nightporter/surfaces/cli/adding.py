@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -17,22 +16,23 @@ from nightporter.errors import BadDefinition, BadInput, Conflict
 from nightporter.ledger import automation_detail
 from nightporter.ledger.details import AutomationDetail
 from nightporter.ledger.moments import spoken
-from nightporter.rules.ceilings import beyond_the_ceiling
-from nightporter.rules.schedule import next_due, sentence
+from nightporter.rules.plain import read_words
+from nightporter.rules.traps import collisions, traps_of
 from nightporter.states import AutomationState
 from nightporter.store import Tx
+from nightporter.surfaces.cli.echo import FIRES, Echo, echo_of, head, schedules_of_others
 from nightporter.surfaces.cli.place import USUAL, Common, DryRun, Place, opened, person
 from nightporter.words import Definition
 from nightporter.words.kept import read_back
 
 _FORMATS: dict[str, Literal["markdown", "yaml"]] = {".md": "markdown", ".yaml": "yaml", ".yml": "yaml"}
 _BY_HAND = ("manual", "none", "by hand")
-FIRES = 5
 
 
 def add(
     when: Annotated[str | None, Parameter(
-        help='When, as `when:` in a file: "every 15m", "0 9 * * mon-fri", "at 2026-11-03T09:00", or "manual".'
+        help='When, as `when:` in a file: "weekdays at 07:30", "every 15m", "0 9 * * mon-fri", "tomorrow at 9", or '
+        '"manual".'
     )] = None,
     text: Annotated[str | None, Parameter(help="What it says (the target `echo`), where nothing else runs.")] = None, *,
     name: Annotated[str | None, Parameter(help="What it is called: small letters, digits, dashes.")] = None,
@@ -56,7 +56,8 @@ def add(
 ) -> None:
     """Make an automation. It is kept in the store; a file in the folder of definitions is the other way.
 
-    The schedule is echoed as a sentence, with its zone and its next fires, before anything is saved.
+    The schedule is echoed as a sentence, with its zone, the form that is kept and its next fires, before anything is
+    saved; what may not be meant so is said as well.
     """
     if reason and not paused:
         raise BadInput("--reason belongs to --paused", next="add --paused, or leave it out")
@@ -73,14 +74,19 @@ def add(
             definition = _from_file(file, name, place, now)
         else:
             definition = _from_words(words, name, place, now)
+        echoes = _echoes(definition, now)
+        notes = () if file is not None or not definition.triggers else _notes(when, definition, now)
         if not place.out.as_json:
-            _preview(place, definition, now)
+            _say(place, echoes, notes)
         made = place.change(
             lambda tx: _define(tx, definition, paused, reason, replace, place.clock.now()), dry_run=dry_run
         )
-        warnings = _warnings(definition, made, now)
+        warnings = _warnings(place, definition, made, now, asked_for_zone=timezone is not None)
         if place.out.as_json:
-            place.out.json({**made.as_json(), "warnings": warnings, "dry_run": dry_run})
+            place.out.json({
+                **made.as_json(), "schedules": [echo.as_json() for echo in echoes], "notes": list(notes),
+                "warnings": warnings, "dry_run": dry_run,
+            })
         else:
             place.out.line(f"{'Would be saved' if dry_run else 'Saved'} as {made.line.name} ({made.line.state}).")
             for warning in warnings:
@@ -89,16 +95,21 @@ def add(
                 place.out.note("no desk is running: nightporter up starts one")
 
 
-def _warnings(definition: Definition, made: AutomationDetail, now: Instant) -> list[str]:
+def _warnings(
+    place: Place, definition: Definition, made: AutomationDetail, now: Instant, *, asked_for_zone: bool
+) -> list[str]:
     """What is as it was said, and hardly as it was meant."""
     found = []
     if made.line.state == AutomationState.COMPLETED:
         found.append("the moment it is to run at has passed, so it will not run by itself; say a later one with "
                      "--replace, or run it now with: nightporter run " + made.line.name)
-    if (slots := beyond_the_ceiling(definition, now)) is not None:
-        found.append(f"it is due {slots} times in an hour, and limits.per_hour lets {definition.limits.per_hour} "
-                     "through: the others are skipped; write `per_hour: none` or a higher number under `limits:`")
-    return found
+    warned = traps_of(definition, now, desk_zone=None if asked_for_zone else place.config.timezone)
+    found += [trap.text for trap in warned if trap.code != "passed"]
+    others = place.read(lambda tx: schedules_of_others(tx, made.line.id))
+    for trigger in definition.triggers:
+        if trigger.schedule is not None and trigger.enabled:
+            found += [trap.text for trap in collisions(trigger.schedule, others, now)]
+    return list(dict.fromkeys(found))
 
 
 def _define(
@@ -176,20 +187,27 @@ def _destination(text: str) -> Any:
     return {kind: value} if said else kind
 
 
-def _preview(place: Place, definition: Definition, now: Instant) -> None:
+def _notes(when: str | None, definition: Definition, now: Instant) -> tuple[str, ...]:
+    """How the words were read."""
+    return () if when is None else read_words(when, definition.timezone, now=now).notes
+
+
+def _echoes(definition: Definition, now: Instant) -> list[Echo]:
+    """What was understood."""
+    return [
+        echo_of(trigger.schedule, now) for trigger in definition.triggers if trigger.schedule is not None
+    ]
+
+
+def _say(place: Place, echoes: list[Echo], notes: tuple[str, ...]) -> None:
     """What was understood, before it is saved."""
-    for trigger in definition.triggers:
-        if trigger.schedule is None:
-            continue
-        place.out.line(f"{sentence(trigger.schedule)}  [{trigger.schedule.kind} {trigger.schedule.expression}]")
-        counted = trigger.schedule
-        if counted.kind == "every" and counted.anchor is None:
-            counted = dataclasses.replace(counted, anchor=now)  # as it will be when it is stored
-        slot, n = next_due(counted, now), 0
-        if slot is None:
-            place.out.line("  never: that has passed" if counted.kind == "at" else "  never")
-        while slot is not None and n < FIRES:
-            place.out.line(f"  {spoken(slot, counted.timezone)}")
-            slot, n = next_due(counted, slot), n + 1
-    if not any(trigger.schedule is not None for trigger in definition.triggers):
+    for echo in echoes:
+        head(place.out, echo.schedule)
+        if not echo.fires:
+            place.out.line("  never: that has passed" if echo.schedule.kind == "at" else "  never")
+        for fire in echo.fires:
+            place.out.line(f"  {spoken(fire, echo.schedule.timezone)}")
+    if not echoes:
         place.out.line("No schedule: it runs when a person asks or a program calls it.")
+    for note in notes:
+        place.out.note(f"note: {note}")

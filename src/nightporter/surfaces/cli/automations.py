@@ -12,7 +12,10 @@ from nightporter.clock import Instant, micros
 from nightporter.errors import BadInput
 from nightporter.ledger import AutomationDetail, automation_detail, resolve
 from nightporter.ledger.moments import asked_span, lasting, spoken
+from nightporter.rules.traps import collisions, traps_of
+from nightporter.states import AutomationState
 from nightporter.store import Tx
+from nightporter.surfaces.cli.echo import schedules_of_others
 from nightporter.surfaces.cli.listing import cells
 from nightporter.surfaces.cli.place import USUAL, Common, DryRun, Place, opened, person
 
@@ -23,13 +26,27 @@ def show(name: Name, *, common: Common = USUAL) -> None:
     """One automation: its definition with every default, what comes, what was, what is still to be delivered."""
     with opened(common) as place:
         found = place.read(lambda tx: automation_detail(tx, resolve(tx, name), now=place.clock.now()))
+        warned = _warnings(place, found)
         if place.out.as_json:
-            place.out.json(found.as_json())
+            place.out.json({**found.as_json(), "warnings": list(warned)})
         else:
-            _show(place, found)
+            _show(place, found, warned)
 
 
-def _show(place: Place, found: AutomationDetail) -> None:
+def _warnings(place: Place, found: AutomationDetail) -> tuple[str, ...]:
+    """What its schedules do, and hardly as it was meant; of one that can fire."""
+    if found.definition is None or found.line.state == AutomationState.COMPLETED:
+        return ()
+    now = place.clock.now()
+    others = place.read(lambda tx: schedules_of_others(tx, found.line.id))
+    warned = [trap.text for trap in traps_of(found.definition, now, desk_zone=place.config.timezone)]
+    for trigger in found.line.triggers:
+        if trigger.schedule is not None and trigger.next_fire_at is not None:
+            warned += [trap.text for trap in collisions(trigger.schedule, others, now)]
+    return tuple(dict.fromkeys(warned))
+
+
+def _show(place: Place, found: AutomationDetail, warned: tuple[str, ...]) -> None:
     out, line, definition = place.out, found.line, found.definition
     row = cells(line)
     out.line(f"{line.name}: {line.state}" + (f", {row[-1]}" if row[-1] else ""))
@@ -37,7 +54,10 @@ def _show(place: Place, found: AutomationDetail) -> None:
         ("id", line.id), ("owner", line.owner), ("workspace", line.workspace if line.workspace != "default" else ""),
         ("kept in", f"{line.truth} {line.path}".strip()), ("version", str(line.version)),
         ("runs", line.target), ("fires", row[2]),
+        ("kept as", "\n".join(
+            f"{t.schedule.kind} {t.schedule.expression}" for t in line.triggers if t.schedule is not None)),
         ("next", "\n".join(f"{spoken(f.at, f.timezone)}  {f.trigger}" for f in found.next_fires)),
+        ("mind", "\n".join(warned)),
     ])
     if definition is not None:
         limits, retry = definition.limits, definition.retry

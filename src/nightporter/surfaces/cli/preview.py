@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from nightporter.clock import Instant, SystemClock, rfc3339
 from nightporter.errors import BadInput, BadSchedule, location
-from nightporter.rules.schedule import next_due, parse, sentence
+from nightporter.rules.schedule import next_due, parse
 from nightporter.surfaces.cli.place import USUAL, Common
-from nightporter.words.automation import Schedule, ScheduleKind
+from nightporter.words.automation import ScheduleKind
 
 if TYPE_CHECKING:
     from nightporter.ledger.lines import AutomationLine
@@ -20,8 +22,12 @@ MOST = 1000
 
 
 def next_(
-    name: Annotated[str | None, Parameter(help="An automation; without one, all of them.")] = None, *,
-    schedule: Annotated[str | None, Parameter(help='A cron expression: "0 9 * * mon-fri".')] = None,
+    name: Annotated[str | None, Parameter(
+        help='An automation, or a schedule in words: "weekdays at 07:30"; without one, all automations.'
+    )] = None, *,
+    schedule: Annotated[str | None, Parameter(
+        help='Any schedule, as `when:` in a file: "0 9 * * mon-fri", "daily".'
+    )] = None,
     every: Annotated[str | None, Parameter(help="An interval: 15m.")] = None,
     at: Annotated[str | None, Parameter(help="An instant: 2026-11-03T09:00.")] = None,
     timezone: Annotated[str | None, Parameter(help="An IANA zone; by default this desk's.")] = None,
@@ -30,10 +36,13 @@ def next_(
     count: Annotated[int, Parameter(name=["--count", "-n"], help="How many.")] = 5,
     common: Common = USUAL,
 ) -> None:
-    """When an automation fires next. With --schedule, --every or --at: when that schedule would, without a store; then
-    --json answers `{"fires": [...]}`, else `{"items": [...], "next_cursor": null}`."""
+    """When an automation fires next. With words, --schedule, --every or --at: when that schedule would, without a
+    store, and what may not be meant so; then --json answers `{"fires": [...], "sentence": ...}`, else
+    `{"items": [...], "next_cursor": null}`."""
     if not 1 <= count <= MOST:
         raise BadInput(f"-n {count} cannot be shown", next=f"ask for 1 to {MOST}")
+    if name is not None and schedule is None and _are_words(name):
+        name, schedule = None, name
     kinds: tuple[tuple[ScheduleKind, str | None], ...] = (("cron", schedule), ("every", every), ("at", at))
     given = [(kind, words) for kind, words in kinds if words is not None]
     if len(given) > 1:
@@ -51,34 +60,49 @@ def next_(
     _of_schedule(kind, words, zone, anchor, after, count, common)
 
 
+def _are_words(text: str) -> bool:
+    """Whether a text can be no automation's name or id."""
+    return bool(re.search(r"[\s*@:,/]", text))
+
+
 def _of_schedule(
     kind: ScheduleKind, words: str, zone: str, anchor: str | None, after: str | None, count: int,
     common: Common,
 ) -> None:
+    from nightporter.ledger.moments import spoken
+    from nightporter.rules.plain import Understood, read_words
+    from nightporter.rules.traps import traps
+    from nightporter.surfaces.cli.echo import echo_of, head
+
     counted_from = None if anchor is None else _instant(anchor, zone)
-    since = SystemClock().now() if after is None else _instant(after, zone)
-    found = parse(kind, words, zone, anchor=counted_from)
-    fires = _after(found, since, count)
+    now = SystemClock().now()
+    since = now if after is None else _instant(after, zone)
+    if kind == "cron":
+        found = read_words(words, zone, now=since)
+        if counted_from is not None:
+            schedule = parse(found.schedule.kind, found.schedule.expression, found.schedule.timezone,
+                             anchor=counted_from, bounds=found.schedule.bounds)
+            found = replace(found, schedule=schedule)
+    else:
+        found = Understood(parse(kind, words, zone, anchor=counted_from))
+    schedule = found.schedule
+    echo = echo_of(schedule, since, count, stored=kind == "cron")
+    warned = traps(schedule, since, desk_zone=common.settings().timezone)
     out = common.out()
     if out.as_json:
-        out.json({"fires": [rfc3339(fire) for fire in fires]})
+        out.json({
+            **echo.as_json(), "notes": list(found.notes), "warnings": [trap.text for trap in warned],
+        })
         return
-    from nightporter.ledger.moments import spoken
-
-    out.line(f"{sentence(found)}:")
-    for fire in fires:
-        out.line(f"  {spoken(fire, zone)}  {rfc3339(fire)}")
-    if len(fires) < count:
-        out.line("  and never again" if fires else "  never")
-
-
-def _after(schedule: Schedule, since: Instant, count: int) -> list[Instant]:
-    fires: list[Instant] = []
-    slot = next_due(schedule, since)
-    while slot is not None and len(fires) < count:
-        fires.append(slot)
-        slot = next_due(schedule, slot)
-    return fires
+    head(out, schedule)
+    for fire in echo.fires:
+        out.line(f"  {spoken(fire, schedule.timezone)}  {rfc3339(fire)}")
+    if len(echo.fires) < count:
+        out.line("  and never again" if echo.fires else "  never")
+    for note in found.notes:
+        out.note(f"note: {note}")
+    for trap in warned:
+        out.note(f"mind: {trap.text}")
 
 
 def _instant(text: str, zone: str) -> Instant:
