@@ -15,7 +15,7 @@ from nightporter.errors import BadDefinition
 from nightporter.ledger import Checkup, Finding, Home, doctor
 from nightporter.ledger.home import file_system_of, home_findings, program_findings
 from nightporter.store import Store
-from nightporter.words import Destination, Ended, ErrorClass, Overlap, Receipt, Retry, Sent, TriggerSpec
+from nightporter.words import Destination, Ended, ErrorClass, Limits, Overlap, Receipt, Retry, Sent, TriggerSpec
 from words import a_clock_trigger, a_definition, an_automation, fire, trigger_of
 
 NOW = START
@@ -94,7 +94,7 @@ def test_broken_definitions_and_rows_taken_out_of_the_loop_are_found(store: Stor
 
 def test_runs_that_wait_or_run_for_long_are_found(store: Store) -> None:
     queue = TriggerSpec("call", "call", overlap=Overlap.QUEUE)
-    automation = an_automation(store, a_definition(triggers=[queue]), now=NOW)
+    automation = an_automation(store, a_definition(triggers=[queue], limits=Limits(timeout=None)), now=NOW)
     running = str(fire(store, automation, now=NOW).run_id)
     begin(store, NOW)
     waiting = str(fire(store, automation, now=after(NOW, minutes=1)).run_id)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from nightporter.clock import MINUTE, SECOND, Instant
 from nightporter.errors import location
-from nightporter.ledger.home import Finding, Home, home_findings, program_findings
+from nightporter.ledger.home import Finding, Home, home_findings
+from nightporter.ledger.lines import AutomationLine
+from nightporter.ledger.machine import copy_findings
 from nightporter.ledger.moments import lasting, spoken
-from nightporter.ledger.reads import refused_files
+from nightporter.ledger.needs import environment_of, needs
+from nightporter.ledger.plans import plan_findings
+from nightporter.ledger.reads import automations, refused_files
 from nightporter.ledger.status import (
+    DeskWord,
     WorkerLine,
     desk_looks,
+    desk_word,
     evaluated_at,
     high_water,
     stop_of,
@@ -21,6 +28,7 @@ from nightporter.ledger.status import (
     worker_lines,
 )
 from nightporter.ledger.strange import strange_rows
+from nightporter.ledger.tasks import Kind, tasks
 from nightporter.store import Tx
 from nightporter.words import Definition
 from nightporter.words.kept import read_back
@@ -28,7 +36,6 @@ from nightporter.words.kept import read_back
 NAMED = 20
 """Rows of one kind that are named one by one."""
 QUEUED_LONG = 10 * MINUTE
-RUNNING_LONG = 30 * MINUTE
 OVERDUE = MINUTE
 CLOCK_BACK = 5 * SECOND
 _DEFINITIONS = 10_000
@@ -64,6 +71,8 @@ def doctor(tx: Tx, now: Instant, *, home: Home | None = None, host: str = "", mo
     checked = list(CHECKS)
     if home is not None:
         found += home_findings(home, mounts=mounts)
+        if home.store is not None:
+            found += copy_findings(home.store, now)
         checked.append("folders")
     order = {"error": 0, "warning": 1, "note": 2}
     return Checkup(tuple(sorted(found, key=lambda f: order[f.severity])), tuple(checked))
@@ -100,7 +109,22 @@ def _desk(tx: Tx, workers: tuple[WorkerLine, ...], now: Instant) -> Iterator[Fin
                       "nightporter stop --lift")
     armed, _ = tx.read_armed()
     looks = desk_looks(tx, workers, now)
-    if armed and not looks:
+    word = desk_word(tx, workers, now)
+    frozen = word is DeskWord.FROZEN and any(w.role == "desk" and w.alive for w in workers)
+    if frozen:
+        seen = evaluated_at(tx)
+        yield Finding("frozen", "error", "a desk is alive and does not look at what is due",
+                      f"it was last looked at {lasting(now - seen)} ago" if seen is not None
+                      else "nobody has looked at it yet",
+                      "see its log, end it and start it again: nightporter up")
+    elif word is DeskWord.DRAINING:
+        yield Finding("draining", "note", "the desk is stopping: it takes nothing more, and lets its runs end", "",
+                      "nightporter up, once it is gone")
+    elif word is DeskWord.RUNNING and tx.leader() is None and looks and _settled(workers, now):
+        yield Finding("standby_only", "error", "desks are running, and none of them leads",
+                      "what is due is answered by the one that leads",
+                      "nightporter status; then start one of them again")
+    if armed and not looks and not frozen:
         seen = evaluated_at(tx)
         yield Finding(
             "no_desk", "warning", f"no desk is running, and {armed} trigger(s) are waiting for their time",
@@ -118,6 +142,11 @@ def _desk(tx: Tx, workers: tuple[WorkerLine, ...], now: Instant) -> Iterator[Fin
         )
 
 
+def _settled(workers: tuple[WorkerLine, ...], now: Instant) -> bool:
+    """Whether some desk has been there long enough to have taken the lead."""
+    return any(w.role == "desk" and w.alive and now - w.started_at > MINUTE for w in workers)
+
+
 def _definitions(tx: Tx, workers: tuple[WorkerLine, ...], now: Instant) -> Iterator[Finding]:
     for _, name, path, text, _ in tx.read_broken(NAMED):
         error = _json(text)
@@ -132,6 +161,10 @@ def _definitions(tx: Tx, workers: tuple[WorkerLine, ...], now: Instant) -> Itera
     for subject, key, error_text, _ in tx.read_quarantine(NAMED):
         yield Finding("quarantined", "error", f"{subject} {key} cannot be read and was taken out of the loop",
                       error_text, "mend its definition: saving it again puts it back", key)
+    # What the desk was started with counts, and not what this command was; where it cannot be seen, ours must do.
+    there = next((w.pid for w in workers if w.role == "desk" and w.alive), None)
+    environment = (None if there is None else environment_of(there)) or os.environ
+    ceilings: dict[str, int | None] = {}
     for name, text in tx.read_definitions(_DEFINITIONS):
         try:
             definition = Definition.from_json(text)
@@ -139,8 +172,18 @@ def _definitions(tx: Tx, workers: tuple[WorkerLine, ...], now: Instant) -> Itera
             yield Finding("unreadable_definition", "error", f"the stored definition of {name} cannot be read",
                           str(problem), "define it again", name)
             continue
-        if definition.target.kind == "script":
-            yield from program_findings(name, definition.target.config)
+        ceilings[name] = definition.limits.per_hour
+        yield from needs(definition, environment)
+    for line in _lines(tx):
+        yield from plan_findings(line, ceilings.get(line.name), now)
+
+
+def _lines(tx: Tx) -> Iterator[AutomationLine]:
+    cursor: str | None = ""
+    while cursor is not None:
+        page = automations(tx, cursor=cursor, limit=500)
+        yield from page.items
+        cursor = page.next_cursor
 
 
 def _runs(tx: Tx, workers: tuple[WorkerLine, ...], now: Instant) -> Iterator[Finding]:
@@ -148,9 +191,9 @@ def _runs(tx: Tx, workers: tuple[WorkerLine, ...], now: Instant) -> Iterator[Fin
         wait = {"overlap": "the run before it is still going", "concurrency": "its ceiling of running runs is reached"}
         yield Finding("stale_queued", "warning", f"{run} of {name} has been queued for {lasting(now - queued_at)}",
                       wait.get(blocked, "no worker has taken it"), f"nightporter explain {run}", run)
-    for run, name, attempt_at in tx.read_running_long(Instant(now - RUNNING_LONG), NAMED):
-        yield Finding("stale_running", "warning", f"{run} of {name} has been running for {lasting(now - attempt_at)}",
-                      "", f"nightporter cancel {run}, if it should not", run)
+    for some in tasks(tx, now, whole=False):
+        for task in some.items if some.kind is Kind.STALE_RUNNING else ():
+            yield Finding("stale_running", "warning", task.what, "", task.next, task.subject)
     for run, name, _ in tx.read_reviews(NAMED):
         yield Finding("review", "warning", f"{run} of {name} may have acted, and waits for your decision",
                       "its worker went away while it ran", f"nightporter review {run} retry, or dismiss", run)

@@ -23,6 +23,7 @@ _NETWORK = frozenset({
 MOUNTS = Path("/proc/mounts")
 LARGE_LOG = 2**28
 """Bytes: several times what a desk leaves by itself."""
+LITTLE_ROOM = 256 * 2**20
 LEAST_ROOM = 16 * 2**20
 """Bytes. Less is no room: folding the log back may need as much."""
 
@@ -115,6 +116,9 @@ def _takes_more(store: Path) -> Iterator[Finding]:
                       "end the backup, or the SQL shell that is open", str(beside))
     disk = os.statvfs(store)
     left = disk.f_bavail * disk.f_frsize
+    if LEAST_ROOM <= left < LITTLE_ROOM:
+        yield Finding("disk_nearly_full", "warning", f"the disk that holds the store has {left // 2**20} MB left",
+                      "a desk that cannot write starts nothing", f"df -h {store.parent}; free some space", str(store))
     if left < LEAST_ROOM:
         yield Finding("disk_full", "error", f"the disk that holds the store has {left // 2**20} MB left",
                       "a desk that cannot write starts nothing and takes no arrivals", "free some space", str(store))

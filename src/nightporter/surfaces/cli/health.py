@@ -15,6 +15,7 @@ from nightporter.errors import BadInput, location
 from nightporter.ledger import Checkup, Finding, Home
 from nightporter.ledger import doctor as look_at
 from nightporter.ledger import status as status_of
+from nightporter.ledger.machine import settings_findings, zone_findings
 from nightporter.ledger.moments import lasting, spoken
 from nightporter.ledger.status import DeskWord, Status, troubles
 from nightporter.surfaces.cli.place import USUAL, Common, Place, opened
@@ -105,15 +106,17 @@ _LIVES = {True: "", False: " (died)", None: " (by its own word)"}
 
 
 def doctor(*, common: Common = USUAL) -> int:
-    """What is wrong here, why, and what to do. Changes nothing. Exit code 1 when there is something to do."""
+    """What is wrong here, why, and what to do, as a command where one mends it. Changes nothing. Exit code 1 when there
+    is an error or a warning; notes are for knowing. What secrets are set is seen in the environment of the desk that
+    runs here, else in that of this command."""
     config = common.settings()
     folders = [config.outputs, definitions_of(config)]
     home = Home(config.state, folders, None if "://" in config.store else Path(config.store))
     with opened(common) as place:
         now = place.clock.now()
         found = place.read(lambda tx: look_at(tx, now, home=home, host=socket.gethostname()))
-        found = Checkup((*_unwritable(place, found), *found.findings, *_files(place, now, found)),
-                        (*found.checked, "files"))
+        found = Checkup((*_unwritable(place, found), *found.findings, *_files(place, now, found), *zone_findings(),
+                         *settings_findings(config)), (*found.checked, "files", "zones", "settings"))
     if place.out.as_json:
         place.out.json(found.as_json())
         return 0 if found.healthy else UNHEALTHY
