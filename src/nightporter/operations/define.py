@@ -17,6 +17,7 @@ from nightporter.dispatch import release_behind
 from nightporter.errors import BadDefinition, Conflict
 from nightporter.operations.arm import arm, edited_since, open_schedule, owes, readable
 from nightporter.operations.sleep import as_it_was, caught_up, end_pause, fall_asleep, log_change, paused_before
+from nightporter.rules.schedule import wants_anchor
 from nightporter.states import AutomationState
 from nightporter.store import Tx
 from nightporter.store.tx_automations import AutomationRow, TriggerRow
@@ -258,9 +259,9 @@ def specs(definition: Definition) -> list[TriggerSpec]:
 
 
 def anchored(spec: TriggerSpec, before: Schedule | None, now: Instant) -> Schedule | None:
-    """The schedule with its grid: an `every` without an anchor keeps the one it had, or counts from now."""
+    """The schedule with its grid: an `every` or `rrule` without an anchor keeps the one it had, or counts from now."""
     schedule = spec.schedule
-    if schedule is None or schedule.kind != "every" or schedule.anchor is not None:
+    if schedule is None or not wants_anchor(schedule):
         return schedule
     if before is not None and replace(before, anchor=None) == schedule:
         return before

@@ -1,4 +1,4 @@
-"""When a schedule is due: the one door to cron, every and at.
+"""When a schedule is due: the one door to cron, every, at and recurrence rules.
 
 Preview, arming and firing all ask here, so that they cannot disagree. Results are a function of the schedule and
 of the pinned time zone database (`zones.TZDATA`); nothing reads a clock. A schedule that `parse` would refuse is
@@ -19,6 +19,9 @@ from nightporter.errors import BadSchedule
 from nightporter.rules.bounds import BoundedSlots, Slots
 from nightporter.rules.cron import parse_cron
 from nightporter.rules.durations import parse_duration
+from nightporter.rules.rrule import parse_rule
+from nightporter.rules.rrule_sentence import rule_sentence
+from nightporter.rules.rrule_slots import HourlySlots, slots_of_rule
 from nightporter.rules.sentences import at_sentence, bounds_in_words, cron_sentence, every_sentence
 from nightporter.rules.slots import AtSlot, CronSlots, EverySlots
 from nightporter.rules.zones import EARLIEST, first_pass, stretch_at, zone
@@ -29,6 +32,9 @@ SHORTEST: Final = SECOND
 """The shortest `every`, in microseconds."""
 LONGEST: Final = 365 * DAY
 """The longest `every`, in microseconds."""
+
+ANCHORED: Final = ("every", "rrule")
+"""Kinds that are counted from an anchor."""
 
 _BEFORE_ALL: Final = Instant(EARLIEST * SECOND)
 
@@ -44,12 +50,13 @@ def parse(
 ) -> Schedule:
     """Check what was written and make a schedule of it. Raises BadSchedule with what, why and next.
 
-    `anchor` belongs to `every`; without one its grid is counted from the start of its bounds, or from the epoch. A
-    one-shot in the past is a valid schedule that has no next slot.
+    `anchor` belongs to `every` and `rrule`; without one they are counted from the start of their bounds, or from the
+    epoch. A one-shot in the past is a valid schedule that has no next slot.
     """
-    if anchor is not None and kind != "every":
+    if anchor is not None and kind not in ANCHORED:
         raise BadSchedule(
-            f"{kind} takes no anchor", why="only a fixed interval is counted from one", next="leave the anchor out"
+            f"{kind} takes no anchor", why="only intervals and recurrence rules are counted from one",
+            next="leave the anchor out",
         )
     plain = Schedule(kind, " ".join(expression.split()), timezone.strip(), anchor)
     _slots_of(plain)
@@ -63,6 +70,12 @@ def parse(
             next="change `start`, `end` or `season`, or the schedule",
         )
     return schedule
+
+
+def wants_anchor(schedule: Schedule) -> bool:
+    """Whether it is counted from the instant at which it is stored."""
+    started = schedule.bounds is not None and schedule.bounds.start is not None
+    return schedule.kind in ANCHORED and schedule.anchor is None and not started
 
 
 def next_due(schedule: Schedule, after: Instant) -> Instant | None:
@@ -91,7 +104,7 @@ def count_between(schedule: Schedule, after: Instant, until: Instant, *, cap: in
     enumerated and always exact, however large.
     """
     slots: Slots = _slots_of(schedule)
-    if isinstance(slots, BoundedSlots) and not slots.bounds.seasons:
+    while isinstance(slots, BoundedSlots) and not slots.bounds.seasons:
         start, end = slots.bounds.start, slots.bounds.end
         after = after if start is None else Instant(max(after, start - 1))
         until = until if end is None else min(until, end)
@@ -110,7 +123,9 @@ def count_between(schedule: Schedule, after: Instant, until: Instant, *, cap: in
 def wall_of(schedule: Schedule, slot: Instant) -> int | None:
     """What the clock of the zone shows at a slot, in seconds; None where the schedule does not go by it."""
     slots = _unbounded(schedule)
-    elapsed = isinstance(slots, EverySlots) or (isinstance(slots, CronSlots) and slots.cron.wild)
+    while isinstance(slots, BoundedSlots):
+        slots = slots.slots
+    elapsed = isinstance(slots, EverySlots | HourlySlots) or (isinstance(slots, CronSlots) and slots.cron.wild)
     if elapsed or schedule.timezone == "UTC" or (isinstance(slots, AtSlot) and _has_offset(schedule.expression)):
         return None
     return slot // SECOND + stretch_at(schedule.timezone, slot // SECOND).offset
@@ -145,6 +160,8 @@ def _sentence(schedule: Schedule) -> str:
             return every_sentence(parse_duration(schedule.expression), schedule.anchor, zone(schedule.timezone))
         case "at":
             return at_sentence(_at(schedule.expression, schedule.timezone), zone(schedule.timezone))
+        case "rrule":
+            return rule_sentence(parse_rule(schedule.expression), schedule.anchor, zone(schedule.timezone))
     assert_never(schedule.kind)
 
 
@@ -162,17 +179,15 @@ def _bounded(schedule: Schedule) -> Slots:
     return BoundedSlots(slots, bounds, schedule.timezone)
 
 
-def _unbounded(schedule: Schedule) -> CronSlots | EverySlots | AtSlot:
+def _unbounded(schedule: Schedule) -> Slots:
     anchor = schedule.anchor
-    if anchor is None and schedule.bounds is not None and schedule.kind == "every":
+    if anchor is None and schedule.bounds is not None and schedule.kind in ANCHORED:
         anchor = schedule.bounds.start
     return _slots(schedule.kind, schedule.expression, schedule.timezone, anchor)
 
 
 @lru_cache(maxsize=16_384)
-def _slots(
-    kind: ScheduleKind, expression: str, timezone: str, anchor: Instant | None
-) -> CronSlots | EverySlots | AtSlot:
+def _slots(kind: ScheduleKind, expression: str, timezone: str, anchor: Instant | None) -> Slots:
     zone(timezone)
     match kind:
         case "cron":
@@ -181,6 +196,8 @@ def _slots(
             return EverySlots(_period(expression), anchor or 0)
         case "at":
             return AtSlot(_at(expression, timezone))
+        case "rrule":
+            return slots_of_rule(expression, timezone, anchor)
     assert_never(kind)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 from itertools import pairwise
 from zoneinfo import ZoneInfo
@@ -12,10 +12,10 @@ from nightporter.rules.cron import DAY, HOUR, MINUTE, MONTH, WEEKDAY, Cron, valu
 from nightporter.rules.durations import format_duration
 from nightporter.words.bounds import Bounds, Days, Window
 
-_MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
+MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
            "November", "December")
 _WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
-_ORDINALS = ("", "first", "second", "third", "fourth", "fifth")
+ORDINALS = ("", "first", "second", "third", "fourth", "fifth")
 _OF_MONTH = " of the month"
 _MOST_DAYS = 3
 """Days that a sentence names; of more it says how many."""
@@ -24,7 +24,7 @@ _UNITS = {"w": "week", "d": "day", "h": "hour", "m": "minute", "s": "second"}
 
 def at_sentence(at: Instant, zone: ZoneInfo) -> str:
     """`Once, on Tuesday 3 November 2026 at 09:00`."""
-    return f"Once, on {_local(at, zone)}"
+    return f"Once, on {local_words(at, zone)}"
 
 
 def every_sentence(period: timedelta, anchor: Instant | None, zone: ZoneInfo) -> str:
@@ -33,7 +33,7 @@ def every_sentence(period: timedelta, anchor: Instant | None, zone: ZoneInfo) ->
     number, unit = written[:-1], _UNITS.get(written[-1], "")
     if number.isdigit() and unit:
         written = unit if number == "1" else f"{number} {unit}s"
-    counted = f", counted from {_local(anchor, zone)}" if anchor is not None else ""
+    counted = f", counted from {local_words(anchor, zone)}" if anchor is not None else ""
     return f"Every {written}{counted}"
 
 
@@ -52,27 +52,27 @@ def bounds_in_words(bounds: Bounds, zone: ZoneInfo) -> str:
     """`, from 1 March to 31 October, not on 24 December: Christmas Eve`; empty where there are none."""
     words = []
     if bounds.seasons:
-        words.append(_listed([f"from {_month_day(each.first)} to {_month_day(each.last)}" for each in bounds.seasons]))
+        words.append(listed([f"from {_month_day(each.first)} to {_month_day(each.last)}" for each in bounds.seasons]))
     if bounds.start is not None:
-        words.append(f"not before {_local(bounds.start, zone)}")
+        words.append(f"not before {local_words(bounds.start, zone)}")
     if bounds.end is not None:
-        words.append(f"not after {_local(bounds.end, zone)}")
+        words.append(f"not after {local_words(bounds.end, zone)}")
     left_out = [words_of_days(each) for each in bounds.days]
     if len(left_out) > _MOST_DAYS:
         left_out = [*left_out[:_MOST_DAYS], f"{len(left_out) - _MOST_DAYS} more days"]
     if left_out:
-        words.append(f"not on {_listed(left_out)}")
+        words.append(f"not on {listed(left_out)}")
     if bounds.windows:
-        words.append(f"not from {_listed([words_of_window(each) for each in bounds.windows[:_MOST_DAYS]])}")
+        words.append(f"not from {listed([words_of_window(each) for each in bounds.windows[:_MOST_DAYS]])}")
     return "".join(f", {each}" for each in words)
 
 
 def words_of_days(days: Days) -> str:
     """`25 December 2026 (Christmas Day)`, `20 December 2026 to 3 January 2027`."""
     first, last = date.fromisoformat(days.first), date.fromisoformat(days.last)
-    words = f"{first.day} {_MONTHS[first.month - 1]} {first.year}"
+    words = f"{first.day} {MONTHS[first.month - 1]} {first.year}"
     if last != first:
-        words += f" to {last.day} {_MONTHS[last.month - 1]} {last.year}"
+        words += f" to {last.day} {MONTHS[last.month - 1]} {last.year}"
     return f"{words} ({days.name})" if days.name else words
 
 
@@ -80,22 +80,24 @@ def words_of_window(window: Window) -> str:
     """`22:00 to 06:00`, `00:00 to 24:00 on Saturday and Sunday (weekend)`."""
     words = f"{window.begin // 60:02}:{window.begin % 60:02} to {window.end // 60:02}:{window.end % 60:02}"
     if window.weekdays:
-        words += f" on {_runs(sorted(each - 1 for each in window.weekdays), _weekday)}"
+        words += f" on {in_runs(sorted(each - 1 for each in window.weekdays), weekday_name)}"
     return f"{words} ({window.name})" if window.name else words
 
 
-def _weekday(place: int) -> str:
+def weekday_name(place: int) -> str:
+    """Of a day of the week, 0 Monday."""
     return _WEEKDAYS[(place + 1) % 7]
 
 
 def _month_day(month_day: tuple[int, int]) -> str:
-    return f"{month_day[1]} {_MONTHS[month_day[0] - 1]}"
+    return f"{month_day[1]} {MONTHS[month_day[0] - 1]}"
 
 
-def _local(at: Instant, zone: ZoneInfo) -> str:
+def local_words(at: Instant, zone: ZoneInfo) -> str:
+    """`Tuesday 3 November 2026 at 09:00`."""
     local = moment(at).astimezone(zone)
     clock = f"{local:%H:%M:%S}" if local.second else f"{local:%H:%M}"
-    return f"{_WEEKDAYS[local.isoweekday() % 7]} {local.day} {_MONTHS[local.month - 1]} {local.year} at {clock}"
+    return f"{_WEEKDAYS[local.isoweekday() % 7]} {local.day} {MONTHS[local.month - 1]} {local.year} at {clock}"
 
 
 def _time(cron: Cron) -> str | None:
@@ -119,7 +121,7 @@ def _time(cron: Cron) -> str | None:
     if len(minutes) == 1 and len(hours) > 3 and len(steps := {b - a for a, b in pairwise(hours)}) == 1:
         return f"Every {steps.pop()} hours from {hours[0]:02}:{minutes[0]:02} to {hours[-1]:02}:{minutes[0]:02}"
     times = [f"{h:02}:{m:02}" for h in hours for m in minutes]
-    return f"At {_listed(times)}" if len(times) <= 6 else None
+    return f"At {listed(times)}" if len(times) <= 6 else None
 
 
 def _stepped(written: str, span: int, unit: str) -> str | None:
@@ -146,7 +148,7 @@ def _days(cron: Cron) -> str | None:
     by_day, by_weekday = _by_day(day), _by_weekday(weekday)
     if by_day is None or by_weekday is None:
         return None
-    months = "" if month == "*" else _runs(sorted(values_of(MONTH, month)), lambda each: _MONTHS[each - 1])
+    months = "" if month == "*" else in_runs(sorted(values_of(MONTH, month)), lambda each: MONTHS[each - 1])
     if by_day and by_weekday:
         if day.startswith("*") or weekday.startswith("*"):
             return None
@@ -169,7 +171,7 @@ def _by_day(written: str) -> str | None:
     if "L" in written or "W" in written:
         return None
     days = sorted(values_of(DAY, written))
-    named = _runs(days, str)
+    named = in_runs(days, str)
     return f" on day {named}{_OF_MONTH}" if named.count(",") <= 6 else None
 
 
@@ -179,22 +181,22 @@ def _by_weekday(written: str) -> str | None:
     items = written.split(",")
     counted = [_of_its_kind(item) for item in items if "#" in item or item.endswith("L")]
     if counted:
-        return f" on {_listed(counted)}{_OF_MONTH}" if len(counted) == len(items) <= 4 else None
+        return f" on {listed(counted)}{_OF_MONTH}" if len(counted) == len(items) <= 4 else None
     # Monday first: a week that ends on Sunday reads in the order in which people live it.
     places = sorted((each + 6) % 7 for each in values_of(WEEKDAY, written))
     if len(places) == 1:
-        return f" every {_weekday(places[0])}"
-    return "" if len(places) == 7 else f" on {_runs(places, _weekday)}"
+        return f" every {weekday_name(places[0])}"
+    return "" if len(places) == 7 else f" on {in_runs(places, weekday_name)}"
 
 
 def _of_its_kind(item: str) -> str:
     """`the second Friday` for `FRI#2`, `the last Friday` for `FRIL`."""
     kind, _, number = item.removesuffix("L").partition("#")
     (named,) = values_of(WEEKDAY, kind)
-    return f"the {_ORDINALS[int(number)] if number else 'last'} {_WEEKDAYS[named]}"
+    return f"the {ORDINALS[int(number)] if number else 'last'} {_WEEKDAYS[named]}"
 
 
-def _runs(values: list[int], name: Callable[[int], str]) -> str:
+def in_runs(values: Sequence[int], name: Callable[[int], str]) -> str:
     """The values in words, three and more in a row as `first to last`."""
     rows: list[list[int]] = []
     for value in values:
@@ -205,13 +207,14 @@ def _runs(values: list[int], name: Callable[[int], str]) -> str:
     parts: list[str] = []
     for row in rows:
         parts += [f"{name(row[0])} to {name(row[-1])}"] if len(row) > 2 else [name(each) for each in row]
-    return _listed(parts)
+    return listed(parts)
 
 
 def _in_a_row(values: list[int]) -> bool:
     return values == list(range(values[0], values[-1] + 1))
 
 
-def _listed(parts: list[str]) -> str:
+def listed(parts: list[str]) -> str:
+    """`a, b and c`."""
     *head, last = parts
     return f"{', '.join(head)} and {last}" if head else last

@@ -51,7 +51,7 @@ class Sleep(StrEnum):
 
 
 SourceOfTruth = Literal["file", "store", "code"]
-ScheduleKind = Literal["cron", "every", "at"]
+ScheduleKind = Literal["cron", "every", "at", "rrule"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +60,11 @@ class Schedule:
 
     kind: ScheduleKind
     expression: str
-    """As written: `0 9 * * mon-fri`, `15m`, `2026-11-03T09:00`."""
+    """As written: `0 9 * * mon-fri`, `15m`, `2026-11-03T09:00`, `FREQ=WEEKLY;BYDAY=MO`."""
     timezone: str
     """An IANA name."""
     anchor: Instant | None = None
-    """`every` only: the instant its grid is counted from."""
+    """`every`: the instant its grid is counted from. `rrule`: its DTSTART."""
     bounds: Bounds | None = field(default=None, metadata=sparse(Bounds.of))
     """None: it goes on for ever, and leaves nothing out."""
 
@@ -77,7 +77,7 @@ class TriggerSpec:
     kind: str
     """`clock`, `manual` or `call`."""
     schedule: Schedule | None = None
-    """Clock triggers only. An `every` without an anchor is anchored where it is stored."""
+    """Clock triggers only. An `every` or `rrule` without an anchor is anchored where it is stored."""
     enabled: bool = True
     overlap: Overlap | None = None
     """None takes the kind's default: skip for clock, parallel for arrivals that cannot come again."""

@@ -159,9 +159,11 @@ class Enumeration:
 def _may_have_moved(version: Version) -> bool:
     """Whether its slots were computed with other zone data than ours, and depend on them."""
     schedule = version.schedule
-    if version.tzdata == TZDATA or schedule.timezone == "UTC" or schedule.kind == "every":
+    if version.tzdata == TZDATA or schedule.timezone == "UTC":
         return False
-    return schedule.kind == "cron" or _OFFSET.search(schedule.expression) is None
+    if schedule.bounds is not None and schedule.bounds.seasons:
+        return True
+    return schedule.kind != "every" and (schedule.kind != "at" or _OFFSET.search(schedule.expression) is None)
 
 
 def _in_doubt(promise: Promise, number: int, slot: Instant) -> bool:
