@@ -193,6 +193,9 @@ PLANTS = (
     Plant("I-53", "one more than the ceiling", trigger("few/call", "policy = replace(policy, ',2,', ',1,')")),
     Plant("I-54", "one within the cooldown", automation("cool", "cooldown = ?", 30 * MINUTE)),
     Plant("I-56", "a line more than there is", trigger("daily/clock", "firings = firings + 1")),
+    Plant("N-20", "a run counts one more than came", run("burst", "merged = merged + 1")),
+    Plant("N-20", "a run carries what nobody said", run("burst", "carries = 'fir_nobody'")),
+    Plant("N-21", "a run of a schedule was not counted", automation("twice", "counted_runs = counted_runs - 1")),
     Plant("I-58", "a run was caused by nothing", run("told", "depth = 3")),
     Plant("I-60a", "who may try again is remembered", line("reason = 'hourly_ceiling'", "dedupe_key = external_id")),
     Plant("I-60b", "a key is kept twice", lambda night: [

@@ -117,7 +117,7 @@ def test_the_detail_of_an_automation_shows_every_default_and_what_comes(store: S
     )
     detail = store.read(lambda tx: ledger.automation_detail(tx, automation, now=NOW, fires=3)).as_json()
     assert detail["definition"]["limits"] == {
-        "per_hour": 120, "queued": None, "concurrent": 4, "timeout": None, "output": 1_000_000
+        "per_hour": 120, "queued": None, "concurrent": 4, "timeout": None, "output": 1_000_000, "max_runs": None
     }
     assert detail["definition"]["retry"] == {"attempts": 3, "delays": [30.0, 60.0, 300.0], "on": ["transient"]}
     assert detail["definition"]["cooldown"] == 300.0

@@ -10,6 +10,7 @@ from builders import EVERY_HOUR, SAID, Night
 from nightporter.clock import ManualClock, moment
 from nightporter.store import Store
 from nightporter.words import (
+    Coalesce,
     Destination,
     Ended,
     Ending,
@@ -57,6 +58,9 @@ def a_full_night(store: Store, clock: ManualClock) -> Night:
         "spoilt": night.define("spoilt", EVERY_HOUR),
         "elsewhere": night.define("elsewhere", workspace="elsewhere"),
         "asleep": night.define("asleep", EVERY_HOUR),
+        "twice": night.define("twice", EVERY_HOUR, limits=Limits(max_runs=2)),
+        "bursts": night.define("bursts", TriggerSpec("call", "call", coalesce=Coalesce(
+            timedelta(seconds=30), timedelta(minutes=2)))),
     }
     _slots(night, names)
     _runs(night, names)
@@ -108,6 +112,10 @@ def _runs(night: Night, names: dict[str, str]) -> None:
     runs["resumed"] = night.run(names["plain"], HOLDS)
     night.pass_time(minutes=3)
     night.work()
+    burst = [night.fire(names["bursts"], payload={"n": n}) for n in range(3)]
+    night.pass_time(minutes=1)
+    night.work()
+    runs["burst"] = burst[0].run_id or ""
     runs["cool first"] = night.run(names["cool"])
     night.fire(names["cool"])
     night.pass_time(minutes=20)

@@ -24,6 +24,7 @@ Check = Literal[
     "audit_delivery_shape", "audit_delivery_stands", "audit_sending_under_the_dead", "audit_delivery_blamed",
     "audit_too_warm", "audit_over_concurrency", "audit_lines_counted", "audit_conserved", "audit_origin",
     "audit_keys", "audit_key_twice", "audit_first_telling", "audit_after_removal", "audit_admitted_asleep",
+    "audit_folded", "audit_runs_in_all",
     "audit_health", "audit_months", "audit_orphans", "audit_quarantine", "audit_vanished",
 ]
 """Queries that give violations, ten at most, and how many there are."""

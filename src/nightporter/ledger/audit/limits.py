@@ -11,6 +11,11 @@ CHECKS = (
                     f"the cooldown is {r[3] / SECOND:g} s"),
     asked("I-56", "a trigger has counted its lines", "audit_lines_counted",
           lambda r: f"{r[0]} has counted {r[1]} lines, and there are {r[2]}"),
+    asked("N-20", "a run counts what was folded into it, and carries what one of its arrivals said", "audit_folded",
+          lambda r: f"{r[0]} counts {r[1]} that were folded into it, and there are {r[2]}; "
+                    f"it carries {r[3] or 'its own'}"),
+    asked("N-21", "runs of schedules are counted where only so many may be", "audit_runs_in_all",
+          lambda r: f"{r[0]} has counted {r[1]} runs of its schedules, and there are {r[2]}"),
     asked("I-58", "a run carries the root and depth of what caused it", "audit_origin",
           lambda r: f"{r[0]} has the root {r[1]} and the depth {r[2]}; its line says otherwise, or neither can be"),
     asked("I-60a", "a line keeps its key where its verdict says so", "audit_keys",

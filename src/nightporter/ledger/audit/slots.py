@@ -7,13 +7,15 @@ from nightporter.ledger.audit.check import Check, Tally, Terms, asked
 from nightporter.store import Tx
 from nightporter.words import Reason, Verdict
 
+_NEED_NONE = (Verdict.ADMITTED, Verdict.MERGED)
+
 
 def _verdicts(tx: Tx, terms: Terms) -> Tally:
     tally = Tally()
     for verdict, reason, count, example in tx.sums("audit_verdict_groups"):
         if verdict not in set(Verdict):
             tally.add(f"{example}, one of {count}, has the verdict {verdict!r}, which there is not", count)
-        elif (reason is None) != (verdict == Verdict.ADMITTED) or (reason is not None and reason not in set(Reason)):
+        elif (reason is None) != (verdict in _NEED_NONE) or (reason is not None and reason not in set(Reason)):
             tally.add(f"{example}, one of {count}, is {verdict} with {_because(reason)}", count)
     return tally
 
@@ -37,7 +39,8 @@ CHECKS = (
     asked("I-05", "a slot's line names a version of the schedule that was in force then", "audit_slot_version",
           lambda r: f"{r[0]} answers {r[1]} from {rfc3339(r[3])} under version {r[2]}, in force "
                     + (f"after {rfc3339(r[4])} until {rfc3339(r[5]) or 'now'}" if r[4] is not None else "never")),
-    Check("I-06", "each line has a verdict of the list, and a reason of the list unless it was admitted", _verdicts),
+    Check("I-06", "each line has a verdict of the list, and a reason of the list unless it was admitted or merged",
+          _verdicts),
     asked("I-07", "an admitted line names its run, and only it does", "audit_line_and_run",
           lambda r: f"{r[0]} " + _WHAT[r[3]].format(*r)),
     asked("I-08", "each run has the line that admitted it", "audit_run_without_line",

@@ -671,7 +671,7 @@ SELECT q.*, count(*) OVER () FROM (
     WHERE external_id = '' OR dedupe_key <> external_id
        OR (verdict = 'repeated' AND dedupe_key IS NOT NULL)
        OR (verdict <> 'repeated' AND source = 'clock' AND dedupe_key IS NULL)
-       OR (source <> 'clock' AND reason IN ('hourly_ceiling', 'queue_full') AND dedupe_key IS NOT NULL)
+       OR (source <> 'clock' AND reason IN ('hourly_ceiling', 'queue_full', 'quiet_hours') AND dedupe_key IS NOT NULL)
 ) AS q ORDER BY 1 LIMIT 10;
 
 -- name: audit_key_twice
@@ -709,6 +709,30 @@ SELECT q.*, count(*) OVER () FROM (
     SELECT r.id, r.queued_at, p.paused_from, p.paused_to FROM pause p
     JOIN run r ON r.automation_id = p.automation_id AND r.queued_at > p.paused_from + :lag
     WHERE r.source <> 'manual' AND r.queued_at < coalesce(p.paused_to - :lag, 9000000000000000000)
+      AND (p.reason <> 'max_runs' OR r.source = 'clock')  -- only its schedules are over
+) AS q ORDER BY 1 LIMIT 10;
+
+-- name: audit_folded
+-- Whoever waited for others like it has counted those that came, and carries what one of its arrivals said.
+SELECT q.*, count(*) OVER () FROM (
+    SELECT r.id, r.merged, coalesce(m.lines, 0) AS lines, r.carries FROM run r
+    LEFT JOIN (SELECT run_id, count(*) AS lines FROM firing WHERE verdict = 'merged' GROUP BY run_id) AS m
+      ON m.run_id = r.id
+    WHERE r.queued_at > :ledger_pruned_before
+      AND (r.merged <> coalesce(m.lines, 0) OR (r.merged > 0 AND r.merge_key IS NULL)
+           OR (r.carries IS NOT NULL
+               AND NOT EXISTS (SELECT 1 FROM firing f WHERE f.id = r.carries AND f.run_id = r.id)))
+) AS q ORDER BY 1 LIMIT 10;
+
+-- name: audit_runs_in_all
+-- Where only so many runs may be started by schedules, they are counted as they are admitted.
+SELECT q.*, count(*) OVER () FROM (
+    SELECT w.id, w.counted_runs, w.lines FROM (
+        SELECT a.id, a.counted_runs,
+               (SELECT count(*) FROM firing f WHERE f.automation_id = a.id AND f.arrived_at >= a.counted_from
+                AND f.source = 'clock' AND f.verdict = 'admitted') AS lines
+        FROM automation a WHERE a.counted_from > :ledger_pruned_before
+    ) AS w WHERE w.counted_runs <> w.lines
 ) AS q ORDER BY 1 LIMIT 10;
 
 -- H. Keeping ----------------------------------------------------------------------------------------------------------------

@@ -163,7 +163,7 @@ def _started(
         "reason_sentence": reason_sentence(answer.reason), "detail": answer.detail, "firing_id": answer.firing_id,
         "run_id": answer.run_id, "via": _THERE if works else _HERE, "dry_run": dry_run, "run": None,
     }
-    if answer.verdict is not Verdict.ADMITTED or answer.run_id is None:
+    if answer.verdict not in (Verdict.ADMITTED, Verdict.MERGED) or answer.run_id is None:
         why = f"{told['reason_sentence']} {answer.detail}".rstrip()
         place.out.answer(told, f"{name} {'would not run' if dry_run else 'did not run'}: {why}")
         return DID_NOT_RUN
