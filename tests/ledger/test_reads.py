@@ -124,7 +124,7 @@ def test_the_detail_of_an_automation_shows_every_default_and_what_comes(store: S
     assert detail["definition"]["target"] == {"kind": "echo", "config": {"prompt": "Good morning"}}
     assert detail["definition"]["deliver"][0] == {
         "name": "out", "kind": "file", "config": {"path": "out.txt"},
-        "on": ["action", "failed", "needs_you", "report"], "best_effort": False,
+        "on": ["action", "failed", "needs_you", "report"], "best_effort": False, "quiet_hours": None,
     }
     assert [t["schedule"]["anchor"] for t in detail["definition"]["triggers"]] == [None, "2026-03-27T08:00:00Z"]
     assert [(f["at"], f["local"], f["trigger"]) for f in detail["next_fires"]] == [
