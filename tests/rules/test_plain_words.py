@@ -145,7 +145,64 @@ def test_days_that_are_excepted_do_not_fire() -> None:
     assert [(days.first, days.last) for days in once.days] == [("2026-12-25", "2026-12-25")]
 
 
+@pytest.mark.parametrize(("words", "coming"), [
+    ("every other friday at 16:00", ["2026-12-04T15:00:00Z", "2026-12-18T15:00:00Z"]),
+    ("every 2 weeks on tuesday at 05:00", ["2026-12-08T04:00:00Z", "2026-12-22T04:00:00Z"]),
+    ("fortnightly on monday and friday at 9", ["2026-12-04T08:00:00Z", "2026-12-14T08:00:00Z", "2026-12-18T08:00:00Z"]),
+    ("every 3 days at 9", ["2026-12-01T08:00:00Z", "2026-12-04T08:00:00Z", "2026-12-07T08:00:00Z"]),
+    ("every 2 months on the 31st at 9", ["2026-12-31T08:00:00Z", "2027-08-31T07:00:00Z", "2027-10-31T08:00:00Z"]),
+    ("every 3 months on the first monday at 9", ["2026-12-07T08:00:00Z", "2027-03-01T08:00:00Z"]),
+    ("every 2 years on 24 december at 9", ["2026-12-24T08:00:00Z", "2028-12-24T08:00:00Z"]),
+])
+def test_every_so_many_is_counted_from_the_first_that_comes(words: str, coming: list[str]) -> None:
+    found = read_words(words, ZONE, now=NOW)
+    assert found.from_now
+    assert fires(found.schedule, len(coming)) == coming
+    with pytest.raises(NeedsNow, match="counted from a day"):
+        read_words(words, ZONE)
+
+
+@pytest.mark.parametrize("now", [NOW, None])
+def test_every_so_many_with_a_first_day_may_be_kept(now: Instant | None) -> None:
+    found = read_words("every 2 weeks on monday at 9 from 2027-01-01", ZONE, now=now)
+    assert not found.from_now
+    assert fires(found.schedule, 2) == ["2027-01-04T08:00:00Z", "2027-01-18T08:00:00Z"]
+
+
+@pytest.mark.parametrize(("words", "said", "coming"), [
+    ("daily at 9:00 and 17:30", "At 09:00 and 17:30 every day", ["01T08:00", "01T16:30", "02T08:00"]),
+    ("weekdays at 8:30 and 20:15", "At 08:30 and 20:15 on Monday to Friday", ["01T07:30", "01T19:15", "02T07:30"]),
+    ("mondays at 9 and fridays at 17", "At 09:00 every Monday and at 17:00 every Friday", ["04T16:00", "07T08:00"]),
+    ("weekdays at 7 and weekends at 9:30", "At 07:00 on Monday to Friday and at 09:30 on Saturday and Sunday",
+     ["01T06:00", "02T06:00", "03T06:00", "04T06:00", "05T08:30"]),
+    ("every 20 minutes between 16 and 17 on weekdays", "Every 20 minutes from 16:00 to 17:00 on Monday to Friday",
+     ["01T15:00", "01T15:20", "01T15:40", "01T16:00", "02T15:00"]),
+    ("every 45m from 16 to 18", "At 16:00, 16:45 and 17:30 every day",
+    ["01T15:00", "01T15:45", "01T16:30", "02T15:00"]),
+    ("every 30 minutes from 23:30 to 1:00", "Every 30 minutes from 23:30 to 01:00",
+     ["01T22:30", "01T23:00", "01T23:30", "02T00:00", "02T22:30"]),
+    ("on the 1st and 2nd at 9:00 and 17:30", "At 09:00 and 17:30 on day 1 and 2 of the month",
+     ["01T08:00", "01T16:30", "02T08:00"]),
+])
+def test_times_that_are_no_product_of_hours_and_minutes(words: str, said: str, coming: list[str]) -> None:
+    schedule = read_words(words, ZONE).schedule
+    assert schedule.kind == "rrule"
+    assert fires(schedule, len(coming)) == [f"2026-12-{at}:00Z" for at in coming]
+    assert sentence(schedule) == f"{said}, {ZONE}"
+    assert fires(read_words(sentence(schedule), "UTC").schedule, 40) == fires(schedule, 40)
+
+
+def test_both_ends_of_a_window_are_in_it_and_what_is_off_its_grid_is_not() -> None:
+    day = fires(read_words("every 30m from 8 to 10", ZONE).schedule, 5)
+    assert day == [f"2026-12-01T{at}:00Z" for at in ("07:00", "07:30", "08:00", "08:30", "09:00")]
+    assert fires(read_words("every 45m from 8 to 10", ZONE).schedule, 4)[2:] == ["2026-12-01T08:30:00Z",
+        "2026-12-02T07:00:00Z"]
+
+
 @pytest.mark.parametrize(("words", "one", "other"), [
+    ("every 3 days", "every 72h", "every 3 days at 09:00"), ("every 2 weeks", "every 336h", "every 2 weeks on monday"),
+    ("every 4h starting at 6am", "to 23:59", "counted from"),
+    ("every other weekday at 9", "every second week", "second one"),
     ("30m", "every 30m", "in 30m"), ("at 7", "every day at 07:00", "today at 07:00"),
     ("friday at 17:00", "every friday", "next friday"),
     ("every second friday at 9", "second friday of the month", "every 2 weeks"),
@@ -179,11 +236,14 @@ def test_what_is_left_open_is_asked_for(words: str, what: str) -> None:
 
 
 @pytest.mark.parametrize(("words", "what"), [
+    ("first monday at 9 and 17:30", "cannot be said on these days"), ("every 1m from 8 to 20", "too often"),
+    ("mondays at 9 and fridays at 17 in june", "two schedules"),
+    ("every 2 months on the last weekday at 9", "no such day"),
     ("every 2 hours at 9", "contradict"), ("three times a day at 8 and 20", "3 times a day is said, and 2"),
     ("every morning at 19:00", "is not in the morning"), ("friday 24 december 2026 at 9", "is no friday"),
     ("on 30 february at 9", "no day 30"), ("every day at 25", "25:00 is not a time"),
     ("every day at 13pm", "13pm is not"),
-    ("fridays at 9 and 1st at 10", "time of day is not said|two kinds|two schedules"), ("today at 3:00", "has passed"),
+    ("fridays at 9 and 1st at 10", "one of the days or times is not said"), ("today at 3:00", "has passed"),
     ("sixth friday of the month at 9", "'sixth' is not understood"), ("6th friday of the month at 9", "no 6"),
     ("every day at 9 every day at 10", "said twice"), ("every day at 9 except every day", "not understood"),
     ("in 0 minutes", "delay of nothing"), ("in a month", "no length of time"),
@@ -251,7 +311,9 @@ def test_the_sentence_of_a_schedule_that_is_in_the_grammar_means_the_same_schedu
     schedule = read_words(form, ZONE, now=NOW).schedule
     if schedule.kind == "every":
         schedule = parse("every", schedule.expression, ZONE, anchor=NOW)
-    if schedule.bounds is None and "(" not in sentence(schedule):
+    if schedule.kind == "rrule" and schedule.anchor is not None:
+        assert "counted from" in sentence(schedule)
+    elif schedule.bounds is None and "(" not in sentence(schedule):
         assert fires(read_words(sentence(schedule), "UTC", now=NOW).schedule, 40) == fires(schedule, 40)
 
 

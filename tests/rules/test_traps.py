@@ -42,6 +42,8 @@ def codes(words: str, zone: str = ZONE, desk_zone: str | None = ZONE) -> list[st
     ("0 30 9 * * *", "30 9 * * *", "six_fields"),
     ("0 9 * * 7", "0 9 * * sun", "numbered_sunday"),
     ("0 9 * * 0", "0 9 * * 1#1", "numbered_sunday"),
+    ("every day at 2:15 and 3:45", "every day at 3:15 and 4:45", "clock_gap"),
+    ("on the 31st of every month at 9:00 and 17:30", "last day of the month at 9:00 and 17:30", "short_months"),
     ("every 7h", "every 90m", "drifts"),
     ("every 1d", "every 12h", "elapsed_days"),
     ("at 2026-11-03T09:00", "at 2026-12-03T09:00", "passed"),

@@ -13,6 +13,7 @@ from typing import Final
 
 from nightporter.errors import BadSchedule
 from nightporter.rules import zones
+from nightporter.rules.cron import MONTH, values_of
 from nightporter.rules.plain.fields import day_name, month_field, number_field, weekday_field
 from nightporter.rules.plain.understood import Understood
 from nightporter.rules.schedule import parse
@@ -56,7 +57,11 @@ def on_calendar(text: str, timezone: str) -> Understood:
         at = ":".join(f"{int(part):02}" for part in time.split(":"))
         return Understood(parse("at", f"{year}-{int(month):02}-{int(day):02}T{at}", zone))
     month, days = _date(date)
-    return Understood(parse("cron", f"{clock} {_days(days, month, weekdays)}", zone))
+    fields = _days(days, month, weekdays)
+    if fields is None:
+        # Cron fires on either kind of day, systemd on those that are both.
+        return Understood(parse("rrule", _rule(time, month, days, weekdays or []), zone))
+    return Understood(parse("cron", f"{clock} {fields}", zone))
 
 
 def _weekdays(text: str) -> list[int]:
@@ -141,7 +146,20 @@ def _values(text: str, low: int, high: int) -> list[int]:
     return sorted(found)
 
 
-def _days(days: list[int], month: str, weekdays: list[int] | None) -> str:
+def _rule(time: str, month: str, days: list[int], weekdays: list[int]) -> str:
+    """A day of the week that is a day of the month as well, as a recurrence rule."""
+    fields = [*time.split(":"), "0"][:3]
+    lists = {
+        "BYMONTH": sorted(values_of(MONTH, month)) if month != "*" else [], "BYMONTHDAY": days,
+        "BYHOUR": _values(fields[0], 0, 23), "BYMINUTE": _values(fields[1], 0, 59),
+        "BYSECOND": _values(fields[2], 0, 59),
+    }
+    parts = [f"{name}={','.join(map(str, numbers))}" for name, numbers in lists.items() if numbers]
+    return ";".join(["FREQ=DAILY", f"BYDAY={','.join(day_name(day)[:2].upper() for day in weekdays)}", *parts])
+
+
+def _days(days: list[int], month: str, weekdays: list[int] | None) -> str | None:
+    """The day fields of cron; None where it has no such days."""
     everything = days == list(range(1, 32))
     if weekdays is None or len(weekdays) == 7:
         plain = number_field([day for day in days if day > 0]) if days[0] > 0 else ""
@@ -149,13 +167,12 @@ def _days(days: list[int], month: str, weekdays: list[int] | None) -> str:
         return f"{'*' if everything else ','.join(part for part in (plain, *ends) if part)} {month} *"
     if everything:
         return f"* {month} {weekday_field(weekdays)}"
-    # Cron has either or, systemd has both: the same only for whole weeks of a month.
     if sorted(days) == list(range(-7, 0)):
         return f"* {month} {','.join(f'{day_name(day)}L' for day in weekdays)}"
     for number in range(1, 5):
         if days == list(range(number * 7 - 6, number * 7 + 1)):
             return f"* {month} {','.join(f'{day_name(day)}#{number}' for day in weekdays)}"
-    raise _bad("a day of the week with days of the month", "cron cannot ask for both at once")
+    return None
 
 
 def _bad(part: str, why: str) -> BadSchedule:

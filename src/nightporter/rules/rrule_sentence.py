@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 
 from nightporter.clock import Instant, moment
 from nightporter.rules.rrule import DAYS, Rule
+from nightporter.rules.rrule_clocks import clocks_sentence
 from nightporter.rules.sentences import MONTHS, ORDINALS, in_runs, listed, local_words, weekday_name
 
 _UNITS = {"SECONDLY": "second", "MINUTELY": "minute", "HOURLY": "hour", "DAILY": "day", "WEEKLY": "week",
@@ -16,7 +17,9 @@ def rule_sentence(rule: Rule, anchor: Instant | None, zone: ZoneInfo) -> str:
     """`Every 2 weeks on Monday and Friday at 09:00, 10 times`; the rule itself where no plain words are known."""
     days = _days(rule, anchor, zone)
     times = _times(rule, anchor, zone)
-    if days is None or times is None or rule.positions or rule.weeks or rule.year_days:
+    if (rule.positions or rule.seconds) and (clocks := clocks_sentence(rule)) is not None:
+        said = clocks
+    elif days is None or times is None or rule.positions or rule.weeks or rule.year_days:
         said = f"Rule {_written(rule)}"
     else:
         unit = _UNITS[rule.freq]

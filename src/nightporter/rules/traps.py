@@ -18,7 +18,8 @@ from nightporter.rules.ceilings import beyond_the_ceiling
 from nightporter.rules.cron import MONTH, Cron, parse_cron, values_of
 from nightporter.rules.durations import format_duration, parse_duration
 from nightporter.rules.exclusions import next_running
-from nightporter.rules.schedule import next_due
+from nightporter.rules.rrule import parse_rule
+from nightporter.rules.schedule import next_due, wall_of
 from nightporter.rules.zones import stretch_at, zone
 from nightporter.words import Definition, Schedule
 
@@ -107,11 +108,17 @@ def _found(schedule: Schedule, now: Instant, desk_zone: str | None) -> Iterator[
             yield Trap("never_again", "it has no fire any more: its end has passed, or all of it is left out")
     if schedule.kind == "cron":
         yield from _of_cron(schedule, parse_cron(schedule.expression))
+    elif schedule.kind == "rrule":
+        rule = parse_rule(schedule.expression)
+        days = ",".join(str(day) for day in rule.month_days if day > 0)
+        yield from _missing_days(days or "*", "*", ",".join(map(str, rule.months)) or "*")
     elif schedule.kind == "every":
         yield from _of_interval(schedule, now)
     yield from _clock_changes(schedule, now)
-    if schedule.timezone == "UTC" and desk_zone not in (None, "UTC") and coming is not None:
-        there = moment(coming).astimezone(zone(desk_zone or "UTC"))
+    if schedule.timezone == "UTC" and desk_zone is not None and coming is not None:
+        there = moment(coming).astimezone(zone(desk_zone))
+        if not there.utcoffset() and not _changes(desk_zone, now):
+            return
         yield Trap("other_zone", f"its times are UTC, and the zone of this desk is {desk_zone}: "
                    f"{moment(coming):%H:%M} UTC is {there:%H:%M} there")
 
@@ -199,13 +206,12 @@ def _changes(name: str, now: Instant) -> list[tuple[int, int, int]]:
 
 def _clock_changes(schedule: Schedule, now: Instant) -> Iterator[Trap]:
     """Times that the clock of the zone leaves out, or shows twice, in the next year."""
-    if schedule.kind == "every" or schedule.timezone == "UTC":
-        return
-    if schedule.kind == "cron" and parse_cron(schedule.expression).wild:
+    if wall_of(schedule, now) is None:
         return  # it follows elapsed time, whatever the clock shows
-    if schedule.kind == "at" and re.search(r"[Zz]$|[+-]\d\d:?\d\d$", schedule.expression):
-        return
-    on_the_wall = replace(schedule, timezone="UTC", bounds=None)
+    anchor = schedule.anchor
+    if anchor is not None:
+        anchor = Instant(anchor + stretch_at(schedule.timezone, anchor // SECOND).offset * SECOND)
+    on_the_wall = replace(schedule, timezone="UTC", bounds=None, anchor=anchor)
     told: set[str] = set()
     for second, before, after in _changes(schedule.timezone, now):
         code = "clock_gap" if after > before else "clock_fold"

@@ -28,6 +28,7 @@ __all__ = ["BareDuration", "NeedsNow", "Understood", "from_now_on", "read_words"
 LONGEST: Final = 200
 """Characters of plain words."""
 _INSTANT: Final = re.compile(r"(?:at )?(\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d\S*(?: ?(?:[Zz]|[+-]\d\d:?\d\d))?)")
+_RULE: Final = re.compile(r"(?:RRULE:)?FREQ=", re.IGNORECASE)
 _CRON: Final = re.compile(r"[\d*/,?~-]+ +[\d*/,?~LW#-]+( |$)|@[a-zA-Z]")
 """The first two fields of a cron expression, minutes and hours, have no words in them."""
 
@@ -52,6 +53,8 @@ def read_words(text: str, timezone: str, *, now: Instant | None = None) -> Under
     zone(timezone)
     if _CRON.match(words):
         return Understood(parse("cron", words, timezone))
+    if _RULE.match(words):
+        return Understood(parse("rrule", words, timezone))
     if instant := _INSTANT.fullmatch(words):
         return Understood(parse("at", instant[1], timezone))
     every = words[6:] if words.lower().startswith("every ") else ""

@@ -19,6 +19,7 @@ from nightporter.rules.plain.intervals import interval_of, is_interval
 from nightporter.rules.plain.lexicon import WEEKDAYS
 from nightporter.rules.plain.once import is_once, once_of
 from nightporter.rules.plain.refusals import ambiguous, beyond, incomplete
+from nightporter.rules.plain.rules import counted, daily_times, weekly_clauses
 from nightporter.rules.plain.said import Said, listed
 from nightporter.rules.plain.times import Time, in_part, one_clock
 from nightporter.rules.plain.understood import Understood
@@ -36,26 +37,28 @@ _BARE: Final = {
 def composed(said: Said, timezone: str, now: Instant | None) -> Understood:
     """The schedule of a sentence. Raises BadSchedule."""
     zone = _zone(said, timezone)
-    if said.more:
-        said = _one_clause(said)
-    _settle_times(said)
+    said = _one_clause(said)
+    for clause in (said, *said.more):
+        _settle_times(clause)
     if is_once(said):
         return once_of(said, zone, now)
     if said.season is not None:
         first, last = said.season
         said.months += [(first - 1 + step) % 12 + 1 for step in range((last - first) % 12 + 1)]
-    if is_interval(said):
+    bounds, from_now = bounds_of(said, zone, now)
+    if said.more:
+        found = _clauses(said, zone)
+    elif is_interval(said):
         found = interval_of(said, zone)
     elif said.adverb is not None and _is_bare(said):
         found = Understood(parse("cron", _BARE[said.adverb], zone),
                            (f"`{_word(said.adverb)}` alone is the first midnight of each {said.adverb}",))
     else:
-        found = _recurring(said, zone)
-    return _bounded(found, said, now)
+        found = _recurring(said, zone, bounds.start, now)
+    return _bounded(found, bounds, now, from_now=from_now)
 
 
-def _bounded(found: Understood, said: Said, now: Instant | None) -> Understood:
-    bounds, from_now = bounds_of(said, found.schedule.timezone, now)
+def _bounded(found: Understood, bounds: Bounds, now: Instant | None, *, from_now: bool) -> Understood:
     if bounds == Bounds():
         return found
     schedule = replace(found.schedule, bounds=bounds)
@@ -82,11 +85,11 @@ def _one_clause(said: Said) -> Said:
     for clause in more:
         if clause.weekdays and clause.times == said.times and said.weekdays:
             said.weekdays += clause.weekdays
+            said.repeats = True
         elif clause.weekdays and set(clause.weekdays) == set(said.weekdays):
             said.times += clause.times
         else:
-            raise beyond("these are two schedules in one sentence", "a schedule has the same times on each of its days",
-                         "write one trigger for each under `triggers:`")
+            said.more.append(clause)
     return said
 
 
@@ -118,26 +121,43 @@ def _is_bare(said: Said) -> bool:
                 or said.months or said.often or said.every)
 
 
-def _recurring(said: Said, zone: str) -> Understood:
+def _recurring(said: Said, zone: str, start: Instant | None, now: Instant | None) -> Understood:
     count, unit = _cadence(said)
     days = days_of(said, count, unit)
     _check_midnight(said, days)
-    if said.marks or said.window:
+    if said.marks or said.window or said.begins:
         raise incomplete("how often is not said", "every 15m from 08:00 to 18:00", "every hour at minute 30")
     if not said.times:
         raise incomplete("the time of day is not said", f"{days.words} at 09:00")
     _check_count(said, days)
     if days.every > 1:
-        raise beyond(
-            f"every {days.every} {unit}s cannot be said yet", "it has to be counted from a first day",
-            "write a plain week or month, or an interval such as every 336h",
-        )
+        return Understood(counted(said.times, days, zone, start, now), notes_of(said.times), from_now=start is None)
     times = time_fields(said.times)
     if times is None:
-        shown = listed(time.shown for time in sorted(set(said.times), key=lambda time: time.of_day))
-        raise beyond(f"{shown} are no times of one cron expression", "its hours share their minutes",
-                     "write one trigger for each under `triggers:`")
+        return Understood(daily_times(said.times, days, zone), notes_of(said.times))
     return Understood(parse("cron", f"{times} {days.fields}", zone), notes_of(said.times))
+
+
+def _clauses(said: Said, zone: str) -> Understood:
+    """Clauses that each have days of the week and times of their own."""
+    clauses = [said, *said.more]
+    for clause in clauses:
+        if not clause.weekdays or not clause.times or not clause.repeats:
+            raise incomplete("one of the days or times is not said", "mondays at 09:00 and fridays at 17:00")
+    if any(time.said == "midnight" for clause in clauses for time in clause.times):
+        raise _midnight()
+    others = ("every", "adverb", "often", "nth", "monthdays", "dates", "marks", "window", "other", "not_weekdays")
+    if any(getattr(clause, name) for clause in clauses for name in others) or any(
+        clause.months for clause in said.more
+    ):
+        raise beyond("these are two schedules in one sentence", "only days of the week can have times of their own",
+                     "write one trigger for each under `triggers:`")
+    times = [time for clause in clauses for time in clause.times]
+    one_clock(times)
+    days = days_of(said, 1, None)
+    months = tuple(part for part in days.by if part.startswith("BYMONTH"))
+    schedule = weekly_clauses([(clause.weekdays, clause.times) for clause in clauses], months, zone)
+    return Understood(schedule, notes_of(times))
 
 
 def _cadence(said: Said) -> tuple[int, str | None]:
@@ -153,8 +173,12 @@ def _cadence(said: Said) -> tuple[int, str | None]:
 
 def _check_midnight(said: Said, days: Days) -> None:
     if any(time.said == "midnight" for time in said.times) and not days.every_day:
-        raise BadSchedule("midnight of a day is ambiguous", why="it may be the one that begins it or the one that "
-                          "ends it", next="write the day and 00:00, which begins it, or the next day and 00:00")
+        raise _midnight()
+
+
+def _midnight() -> BadSchedule:
+    return BadSchedule("midnight of a day is ambiguous", why="it may be the one that begins it or the one that ends it",
+                       next="write the day and 00:00, which begins it, or the next day and 00:00")
 
 
 def _check_count(said: Said, days: Days) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -16,6 +17,8 @@ _ORDINALS: Final = {1: "first", 2: "second", 3: "third", 4: "fourth", 5: "fifth"
 _QUARTERS: Final = ((1, 4, 7, 10), (3, 6, 9, 12))
 """The months in which quarters begin, and end."""
 _LENGTHS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+_RULE_DAYS: Final = ("SU", "MO", "TU", "WE", "TH", "FR", "SA")
 
 Kind = Literal["day", "week", "month", "year"]
 
@@ -33,6 +36,8 @@ class Days:
     """How many of them there are in what repeats."""
     every: int = 1
     """Every so many days, weeks, months or years."""
+    by: tuple[str, ...] = ()
+    """The same days as parts of a recurrence rule; `?` where it has none."""
     words: str = "every day"
 
     @property
@@ -82,14 +87,22 @@ def _without_days(said: Said, count: int, unit: str | None, month: str) -> Days:
     if said.not_weekdays:
         left = ALL_DAYS - set(said.not_weekdays)
         if unit in ("day", None) and count == 1 and left:
-            return Days("week", month=month, weekday=weekday_field(left), number=len(left), words="every day")
+            return Days("week", month=month, weekday=weekday_field(left), number=len(left), words="every day",
+                        by=(_by_weekdays(left), *_by_months(said)))
     if unit is None and not said.each:
         shown = said.times[0].shown if said.times else "09:00"
         raise ambiguous(f"a time without a day ({shown})", f"every day at {shown}", f"today at {shown}")
     if unit in (None, "day"):
         if month != "*" and unit is None:
             raise incomplete("the days are not said", "every day in december at 09:00")
-        return Days("day", month=month, every=count)
+        if month == "*" and not (said.times or said.marks or said.window or said.often):
+            raise ambiguous(f"every {f'{count} days' if count > 1 else 'day'}", f"every {count * 24}h",
+                            f"every {f'{count} days' if count > 1 else 'day'} at 09:00",
+                            meaning="it may mean elapsed time, or days of the calendar at some time of day")
+        return Days("day", month=month, every=count, by=_by_months(said))
+    if unit == "week" and count > 1 and not said.times:
+        raise ambiguous(f"every {count} weeks", f"every {count * 168}h", f"every {count} weeks on monday at 09:00",
+                        meaning="it may mean elapsed time, or days of the calendar at some time of day")
     if unit == "week":
         raise incomplete("the day of the week is not said", "every monday at 09:00")
     if unit == "year":
@@ -111,8 +124,25 @@ def _of_week(said: Said, count: int, unit: str | None, month: str) -> Days:
     if unit is None and not said.repeats and not said.often:
         raise ambiguous(f"{named} alone", f"every {named} at 09:00", f"next {named} at 09:00",
                         meaning="it may be meant every week, or once")
-    return Days("week", month=month, weekday=weekday_field(days), number=len(days),
-                every=2 if said.other else count, words=f"every {named}")
+    if said.other and (said.workdays or len(days) > 1):
+        raise ambiguous(f"every other {'weekday' if said.workdays else named}", f"every 2 weeks on {named} at 09:00",
+                        meaning="it may mean every second week, or every second one of those days")
+    return Days("week", month=month, weekday=weekday_field(days), number=len(days), every=2 if said.other else count,
+                by=(_by_weekdays(days), *_by_months(said)), words=f"every {named}")
+
+
+def parts_of(said: Said) -> tuple[str, ...]:
+    """The days of the week and the months that were said, as parts of a recurrence rule."""
+    left = set(said.weekdays or ALL_DAYS) - set(said.not_weekdays)
+    return (*([_by_weekdays(left)] if len(left) < 7 else []), *_by_months(said))
+
+
+def _by_weekdays(days: Iterable[int]) -> str:
+    return f"BYDAY={','.join(_RULE_DAYS[day] for day in sorted(days, key=lambda day: (day + 6) % 7))}"
+
+
+def _by_months(said: Said) -> tuple[str, ...]:
+    return _by(sorted({month for month in said.months or range(1, 13) if month not in said.not_months}))
 
 
 def _of_month(said: Said, count: int, unit: str | None, months: list[int]) -> Days:
@@ -133,7 +163,12 @@ def _of_month(said: Said, count: int, unit: str | None, months: list[int]) -> Da
     if (unit == "year" or said.scope == "year") and not said.months:
         raise incomplete("the month is not said", "every year on 24 december at 18:00")
     return Days("month", day=days, month=month_field(months), number=len(said.monthdays),
-                every=count if unit == "month" else 1, words="on the 1st of every month")
+                every=count if unit == "month" else 1, words="on the 1st of every month",
+                by=(f"BYMONTHDAY={','.join(map(str, said.monthdays))}", *_by(months)))
+
+
+def _by(months: list[int]) -> tuple[str, ...]:
+    return () if len(months) == 12 else (f"BYMONTH={','.join(map(str, months))}",)
 
 
 def _exist(days: list[int], months: list[int]) -> None:
@@ -164,11 +199,14 @@ def _nth_of_month(said: Said, count: int, unit: str | None, months: list[int]) -
         months = [month for month in _end_of(said.nth, _QUARTERS) if month in months]
     elif scope == "year" and not said.months:
         months = list(_end_of(said.nth, ((1,), (12,))))
-    day, weekday = "*", "*"
+    day, weekday, by = "*", "*", "?"
     if groups == {"named"}:
+        named = [f"{nth.ordinal}{_RULE_DAYS[nth.kind]}" for nth in said.nth if isinstance(nth.kind, int)]
+        by = f"BYDAY={','.join(named)}"
         weekday = ",".join(_of_kind(nth) for nth in said.nth)
     elif groups == {"days"}:
         day = _numbers(said.nth)
+        by = f"BYMONTHDAY={','.join(str(nth.ordinal) for nth in said.nth)}"
         _exist([nth.ordinal for nth in said.nth], months)
     else:
         if len(said.nth) > 1 or only.ordinal not in (1, -1):
@@ -176,7 +214,7 @@ def _nth_of_month(said: Said, count: int, unit: str | None, months: list[int]) -
                          "write a named day, such as `second tuesday of the month at 09:00`")
         day = "1W" if only.ordinal == 1 else "LW"
     return Days("month", day=day, weekday=weekday, month=month_field(months), number=len(said.nth),
-                every=count if unit == "month" else 1, words="first monday of the month")
+                every=count if unit == "month" else 1, words="first monday of the month", by=(by, *_by(months)))
 
 
 def _every_nth(only: Nth) -> Days:
@@ -233,7 +271,8 @@ def _of_year(said: Said, count: int, unit: str | None) -> Days:
     for day in days:
         _exist([day.day], [day.month])
     return Days("year", day=_numbers([Nth(day, "day") for day in numbers]), month=month_field(months),
-                number=len(days), every=count, words=f"every year on {shown}")
+                number=len(days), every=count, words=f"every year on {shown}",
+                by=(f"BYMONTH={','.join(map(str, months))}", f"BYMONTHDAY={','.join(map(str, numbers))}"))
 
 
 def _shown(day: Day) -> str:

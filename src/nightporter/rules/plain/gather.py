@@ -250,6 +250,10 @@ def _window(here: Said, phrase: Any) -> None:
     here.window = (first, last)
 
 
+def _begins(here: Said, phrase: Any) -> None:
+    (here.begins,) = (time_of(_tokens(part)) for part in _parts(phrase, "time"))
+
+
 def _part(here: Said, phrase: Any) -> None:
     *rest, part = _tokens(phrase)
     here.part = part.value
@@ -318,7 +322,8 @@ _PHRASES: Final = {
     "nth": _nth,
     "month_ordinals": _month_ordinals, "month_numbers": _month_numbers, "month_range": _month_range,
     "months": _months, "date": _date, "times": _times, "marks": _marks, "past_marks": _past_marks,
-    "on_hour": _on_hour, "window": _window, "part": _part, "relative": _relative, "later": _later, "zone": _zone,
+    "on_hour": _on_hour, "window": _window, "begins": _begins, "part": _part, "relative": _relative, "later": _later,
+    "zone": _zone,
     "season": _season, "starts": _starts, "ends": _ends, "counted": _counted, "once": _once, "except": _except,
     "clause": _once,
 }

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _GRAMMAR: Final = r"""
 start: phrase+
 
-?phrase: cadence | adverb | often | days | nth | monthdays | months | date | times | marks | window | part
+?phrase: cadence | adverb | often | days | nth | monthdays | months | date | times | marks | window | begins | part
        | relative | later | zone | season | starts | ends | counted | except | once | clause
 
 cadence: EVERY amounts                                -> every_amount
@@ -62,6 +62,7 @@ marks: AT? COLON (SEP_COLON COLON)*                   -> marks
      | AT? UNIT MINUTENUM (SEP_MINUTE MINUTENUM)*     -> marks
      | AT? COUNT UNIT PAST (EVERY UNIT | UNIT)?       -> past_marks
      | ONHOUR                                         -> on_hour
+begins: FROM AT? time
 window: (FROM | BETWEEN | AT)? time (_to | UNTIL) time
       | BETWEEN time SEP_TIME time
 part: EVERY? PART

@@ -6,10 +6,12 @@ from datetime import timedelta
 from typing import Final
 
 from nightporter.rules.durations import format_duration
+from nightporter.rules.plain.days import Days, parts_of
 from nightporter.rules.plain.fields import month_field, number_field, time_fields, weekday_field
 from nightporter.rules.plain.lexicon import ALL_DAYS, SECONDS
 from nightporter.rules.plain.moments import local_instant
 from nightporter.rules.plain.refusals import ambiguous, beyond, incomplete
+from nightporter.rules.plain.rules import MOST_POSITIONS, daily_times
 from nightporter.rules.plain.said import Said
 from nightporter.rules.plain.times import Time
 from nightporter.rules.plain.understood import Understood
@@ -42,6 +44,11 @@ def interval_of(said: Said, zone: str) -> Understood:
         raise beyond("how often is said twice", "the two may contradict each other", "write one of them")
     if said.counted:
         return _counted(said, length, zone)
+    if said.begins is not None:
+        shown = said.begins.shown
+        raise ambiguous(f"every {length} from {shown} on", f"every {length} from {shown} to 23:59",
+                        f"every {length}, counted from 2026-12-01 at {shown}",
+                        meaning="it may begin anew each day, or go on through the night")
     if said.times:
         raise beyond(f"every {length} and a time of day contradict each other", "the one repeats, the other is fixed",
                      "write `every day at 09:00`, or `every 2h from 08:00 to 20:00`")
@@ -113,11 +120,12 @@ def _within(said: Said, seconds: float, length: str, on: str, zone: str) -> Unde
     fields = time_fields(times)
     if fields is not None and not any(time.second for time in times) and len(minutes) > 1:
         fields = f"{number_field(minutes, range(60))} {number_field(hours)}"
+    if fields is None and len(minutes) * len(hours) > MOST_POSITIONS:
+        raise beyond(f"every {length} from {first.shown} to {last.shown} is too often to end on the hour",
+                     "each of its times would have to be named",
+                     "write an end before it, such as `from 08:00 to 19:59`")
     if fields is None:
-        raise beyond(
-            f"every {length} from {first.shown} to {last.shown} is no cron expression",
-            f"its last hour is not like the others: it fires at {last.shown} and then no more",
-            f"write a window that ends before the hour, such as `to {max(hours) - 1 or 23:02}:59`",
-        )
+        days = Days("day", by=parts_of(said))
+        return Understood(daily_times(times, days, zone))
     return Understood(parse("cron", f"{fields} {on}", zone))
 

@@ -16,7 +16,8 @@ from nightporter.rules.plain.understood import Understood
 from nightporter.rules.schedule import parse
 from nightporter.rules.zones import zone as zone_named
 
-_REPEATING: Final = ("every", "adverb", "often", "nth", "monthdays", "months", "marks", "window", "season", "starts",
+_REPEATING: Final = ("every", "adverb", "often", "nth", "monthdays", "months", "marks", "window", "begins", "season",
+    "starts",
                      "ends", "other", "each", "not_weekdays", "not_months", "not_dates", "not_nth", "not_holidays")
 _LENGTHS: Final = {**SECONDS, "millisecond": 0.001}
 

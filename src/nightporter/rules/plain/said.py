@@ -62,6 +62,8 @@ class Said:
     marks: list[int] = field(default_factory=list)
     """`:30`, `at minute 30`: minutes of each hour."""
     window: tuple[Time, Time] | None = None
+    begins: Time | None = None
+    """`from 08:00`, without an end."""
     part: str | None = None
     relative: tuple[str, int | None] | None = None
     later: list[Amount] | None = None

@@ -202,7 +202,9 @@ def _with_prepositions(found: list[Piece]) -> list[Piece]:
         elif kind in ("FROM", "STARTING", "UNTIL", "TO", "ENDING", "BETWEEN"):
             to = place + 1 + (following == "ON")
             months = kind == "TO" and before == "MONTH" and following == "MONTH"
-            if (kind in ("STARTING", "ENDING") or _kind_at(found, to) in _DATE_BEGINS) and not months:
+            if kind == "STARTING" and following in ("AT", "CLOCK", "HOUR"):
+                kind = "FROM"
+            elif (kind in ("STARTING", "ENDING") or _kind_at(found, to) in _DATE_BEGINS) and not months:
                 kind = {"STARTING": "FROM_DATE", "FROM": "FROM_DATE", "BETWEEN": "BETWEEN_DATE"}.get(kind, "UNTIL_DATE")
         done.append(replace(piece, kind=kind))
     return done

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from nightporter.clock import Instant, rfc3339
 from nightporter.ledger import automations
 from nightporter.rules.exclusions import next_running
-from nightporter.rules.schedule import sentence
+from nightporter.rules.schedule import sentence, wants_anchor
 from nightporter.store import Tx
 from nightporter.surfaces.cli.out import Out
 from nightporter.words import Schedule
 
 FIRES = 5
-ANCHORED: Final = ("every", "rrule")
-"""Kinds that are counted from when they are stored, where nothing else is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +52,7 @@ def fires_of(schedule: Schedule, after: Instant, count: int = FIRES) -> tuple[In
 def echo_of(schedule: Schedule, now: Instant, count: int = FIRES, *, stored: bool = True) -> Echo:
     """A schedule as it will be when it is stored at this moment; or, if it is not, as it stands."""
     counted = schedule
-    starts = schedule.bounds is not None and schedule.bounds.start is not None
-    if stored and schedule.kind in ANCHORED and schedule.anchor is None and not starts:
+    if stored and wants_anchor(schedule):
         counted = replace(schedule, anchor=now)
     return Echo(schedule, fires_of(counted, now, count))
 
