@@ -76,6 +76,10 @@ class AutomationTx(TxBase):
         row = self.sql.one("automation_in_force", id=automation_id)
         return None if row is None else str(row[0])
 
+    def definitions_in_force(self) -> list[Row]:
+        """`(id, name, JSON)` of all that were not removed."""
+        return self.sql.all("automation_in_force_all")
+
     def lock_names(self) -> None:
         """Before a name is looked up to be given: wait for whoever else gives one. Comes before every other lock."""
         self.sql.one("names_lock")

@@ -64,6 +64,11 @@ FROM automation WHERE id = :id @lock(automation);
 SELECT v.definition FROM automation a
 JOIN automation_version v ON v.automation_id = a.id AND v.version = a.version WHERE a.id = :id;
 
+-- name: automation_in_force_all
+-- The definitions in force of all that were not removed.
+SELECT a.id, a.name, v.definition FROM automation a
+JOIN automation_version v ON v.automation_id = a.id AND v.version = a.version WHERE a.state <> 'removed' ORDER BY a.id;
+
 -- name: automation_find
 SELECT id FROM automation WHERE name = :name AND state <> 'removed' ORDER BY workspace, id;
 

@@ -28,6 +28,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("doctor", "What is wrong here, why, and what to do.", "health:doctor", _DESK),
     Verb("audit", "Check the record: every slot answered once, nothing lost or doubled.", "health:audit", _DESK),
     Verb("add", "Make an automation, from words or from a definition file.", "adding:add", _AUTOMATIONS, ("create",)),
+    Verb("import", "Bring over what cron, systemd or at have to do, paused.", "importing:import_", _AUTOMATIONS),
     Verb("list", "All automations, paused and broken ones too.", "listing:list_", _AUTOMATIONS, ("ls",)),
     Verb("show", "One automation: its definition, what comes, what was.", "automations:show", _AUTOMATIONS),
     Verb("next", "When it fires next; or any schedule, without a store.", "preview:next_", _AUTOMATIONS),

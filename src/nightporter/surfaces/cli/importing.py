@@ -1,0 +1,135 @@
+"""`import`: what other schedulers have to do, listed with what it would become, and brought over paused."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from nightporter.clock import SystemClock
+from nightporter.errors import BadInput
+from nightporter.exchange import Found, Item, Plan, bring, plan, present, scan, tab_of_file
+from nightporter.ledger.moments import spoken
+from nightporter.rules.schedule import sentence
+from nightporter.surfaces.cli.out import Out
+from nightporter.surfaces.cli.place import USUAL, Common, DryRun, Place, opened, person
+
+if TYPE_CHECKING:
+    from nightporter.clock import Instant
+
+_WORDS = {"imported": "imported", "already": "already there", "refused": "refused", "skipped": "skipped"}
+
+
+def import_(
+    what: Annotated[Literal["os", "crontab"], Parameter(
+        help="Whose jobs: os is all of them; crontab is cron's and anacron's."
+    )], *,
+    file: Annotated[Path | None, Parameter(
+        help="With crontab: this one alone, as a user writes it; - is standard input."
+    )] = None,
+    root: Annotated[Path, Parameter(help="Where the machine's files are: a copy, or a container's.")] = Path("/"),
+    system: Annotated[bool, Parameter(help="With a file: each line names its user, as in /etc/crontab.")] = False,
+    only: Annotated[tuple[str, ...], Parameter(
+        help="Once for each: a name as it is listed, a file, or a file and a line."
+    )] = (),
+    files: Annotated[bool, Parameter(help="Write definition files, in place of keeping them in the store.")] = False,
+    dry_run: DryRun = False, common: Common = USUAL,
+) -> None:
+    """Bring over what other schedulers of this machine have to do. With --dry-run it is listed only, with what each job
+    would become and everything that would not come over.
+
+    They are paused until they are enabled, and nothing changes where they come from: whoever enables one takes it out
+    there first, or it runs twice.
+    """
+    config = common.settings()
+    found = _found(what, file, root, system, config.timezone)
+    with _somewhere(common, dry_run) as place:
+        now = SystemClock().now() if place is None else place.clock.now()
+        marks, names = ({}, set()) if place is None else place.read(present)
+        folder = None
+        if files:
+            from nightporter.engine.places import definitions_of
+
+            folder = definitions_of(config)
+            names |= {path.stem for path in folder.glob("*.*")} if folder.is_dir() else set()
+        made = plan(found.readings, unread=found.unread, present=marks, taken=names, only=only, me=person(),
+                    now=now)
+        if place is not None and not dry_run:
+            store, clock = place.store, place.clock
+            made = made.changed(
+                bring(store, item, by=person(), now=clock.now, folder=folder) if item.state == "imported" else item
+                for item in made.items
+            )
+        made.check()
+    _tell(common.out(), made, found, root, now, dry_run)
+
+
+def _found(what: str, file: Path | None, root: Path, system: bool, timezone: str) -> Found:
+    if file is None:
+        if system:
+            raise BadInput("--system belongs to a file", next="add --file, or leave --system out")
+        return scan(root, ("crontab",), me=person(), otherwise=timezone)
+    if what != "crontab":
+        raise BadInput(f"{what} takes no file", next=f"nightporter import crontab --file {file}")
+    try:
+        content = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+    except OSError as error:
+        raise BadInput(f"{file} cannot be read", why=error.strerror or str(error), next="check the path") from error
+    path = "standard input" if str(file) == "-" else str(file.absolute())
+    return tab_of_file(content, path, user="" if system else person(), root=root, otherwise=timezone)
+
+
+@contextlib.contextmanager
+def _somewhere(common: Common, dry_run: bool) -> Iterator[Place | None]:
+    """The store; none where only a look is asked for and there is none yet."""
+    store = common.settings().store
+    if dry_run and "://" not in store and not Path(store).exists():
+        yield None
+        return
+    with opened(common, make=True) as place:
+        yield place
+
+
+def _tell(out: Out, made: Plan, found: Found, root: Path, now: Instant, dry_run: bool) -> None:
+    counts = made.counts
+    if out.as_json:
+        out.json({
+            "root": str(root), "timezone": found.timezone, "dry_run": dry_run, "counts": counts,
+            "items": [item.as_json(now) for item in made.items],
+            "sources": [reading.as_json() for reading in made.readings],
+            "unread": [each.as_json() for each in made.unread],
+        })
+        return
+    for item in made.items:
+        _show(out, item, now, dry_run)
+    for each in made.unread:
+        out.line(f"not read: {each.path}: {each.why}")
+    found_all, *rest = counts.values()
+    said = ", ".join(f"{count} {_WORDS[state]}" for state, count in zip(_WORDS, rest, strict=True))
+    out.line(f"{found_all} found = {said}.")
+    if dry_run:
+        out.line("Nothing was changed.")
+    elif counts["imported"]:
+        out.line("They are paused. Take a job out where it was, then: nightporter enable NAME")
+
+
+def _show(out: Out, item: Item, now: Instant, dry_run: bool) -> None:
+    entry = item.entry
+    state = "would be imported" if dry_run and item.state == "imported" else _WORDS[item.state]
+    reason = f": {item.reason}" if item.reason else ""
+    named = f" as {item.name}" if item.state == "imported" else ""
+    out.line(f"{entry.source.where}  {state}{named}{reason}")
+    facts = [("user", entry.user), ("command", entry.shown or entry.text)]
+    if item.state in ("imported", "already"):
+        for schedule, fires, warning in item.schedules(now):
+            facts.append(("when", f"{sentence(schedule)}  [{schedule.kind} {schedule.expression}]"))
+            facts.append(("next", ", ".join(spoken(fire, schedule.timezone) for fire in fires) or "never"))
+            facts.append(("mind", warning))
+    if item.state == "imported":
+        facts.append(("comes over", ", ".join(entry.carried)))
+        facts += [("does not", f"{each.what}: {each.why}") for each in entry.leftovers]
+    out.facts(facts)
