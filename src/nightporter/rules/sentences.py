@@ -43,8 +43,8 @@ def cron_sentence(cron: Cron) -> str:
     if time is None or days is None:
         fields = cron.fields[1:] if cron.fields[0] == "0" else cron.fields
         return f"Cron {' '.join(fields)}"
-    if not days and time.startswith("At "):
-        days = " every day"
+    if time.startswith("At ") and (not days or days.startswith(" in ")):
+        days = " every day" + days
     return f"{time}{days}"
 
 
@@ -112,8 +112,8 @@ def _time(cron: Cron) -> str | None:
         window = _hour_window(hour)
         return None if window is None else stepped + window
     minutes = sorted(values_of(MINUTE, minute))
-    if len(minutes) == 1 and (stepped := _stepped(hour, 24, "hour")) is not None:
-        past = f" at minute {minutes[0]}" if minutes[0] else ""
+    if len(minutes) <= 6 and (stepped := _stepped(hour, 24, "hour")) is not None:
+        past = f" at minute {listed([str(each) for each in minutes])}" if minutes != [0] else ""
         return stepped + past
     hours = sorted(values_of(HOUR, hour))
     if len(minutes) == 1 and len(hours) > 3 and _in_a_row(hours):
@@ -166,6 +166,8 @@ def _by_day(written: str) -> str | None:
         return " on the last day" + _OF_MONTH
     if written == "LW":
         return " on the last weekday (Monday to Friday)" + _OF_MONTH
+    if written in ("L-1", "L-2"):
+        return f" on the {'second' if written == 'L-1' else 'third'} to last day" + _OF_MONTH
     if written == "1W":
         return " on the first weekday (Monday to Friday)" + _OF_MONTH
     if "L" in written or "W" in written:

@@ -17,6 +17,7 @@ from nightporter.clock import Instant, micros, moment
 from nightporter.errors import BadSchedule
 from nightporter.rules import durations
 from nightporter.rules.on_calendar import is_on_calendar, on_calendar
+from nightporter.rules.plain.lexicon import MONTHS
 from nightporter.rules.plain.once import NeedsNow
 from nightporter.rules.plain.presets import PRESETS
 from nightporter.rules.plain.understood import Understood
@@ -31,6 +32,20 @@ _INSTANT: Final = re.compile(r"(?:at )?(\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d\S*(?: ?(?:
 _RULE: Final = re.compile(r"(?:RRULE:)?FREQ=", re.IGNORECASE)
 _CRON: Final = re.compile(r"[\d*/,?~-]+ +[\d*/,?~LW#-]+( |$)|@[a-zA-Z]")
 """The first two fields of a cron expression, minutes and hours, have no words in them."""
+
+
+_NUMERIC_DATE: Final = re.compile(r"(?<![\d/.])(\d{1,2})[/.](\d{1,2})[/.](\d{4})(?!\d)")
+
+
+def _numeric(found: re.Match[str]) -> BadSchedule:
+    """A date in numbers, which day and month stand in either order in."""
+    first, second, year = (int(part) for part in found.groups())
+    readings = list(dict.fromkeys(
+        f"{day} {MONTHS[month - 1]} {year}" for day, month in ((first, second), (second, first))
+        if 1 <= month <= 12 and 1 <= day <= 31
+    ))
+    return BadSchedule(f"the date {found[0]!r} is written in numbers", why="countries differ in which one is the month",
+                       next=f"write {' or '.join(f'`{each}`' for each in readings) or '24 december 2026'}")
 
 
 class BareDuration(BadSchedule):
@@ -65,6 +80,8 @@ def read_words(text: str, timezone: str, *, now: Instant | None = None) -> Under
                            next=f"write `every {words}` or `in {words}`")
     if preset := PRESETS.get(words.lower().replace("-", "_")):
         return Understood(parse("cron", preset, timezone))
+    if numbers := _NUMERIC_DATE.search(words):
+        raise _numeric(numbers)
     if is_on_calendar(words):
         return on_calendar(words, timezone)
     return understand(words, timezone, now=now)

@@ -20,7 +20,7 @@ from nightporter.rules.plain.lexicon import WEEKDAYS
 from nightporter.rules.plain.once import is_once, once_of
 from nightporter.rules.plain.refusals import ambiguous, beyond, incomplete
 from nightporter.rules.plain.rules import counted, daily_times, weekly_clauses
-from nightporter.rules.plain.said import Said, listed
+from nightporter.rules.plain.said import Said, listed, says_only
 from nightporter.rules.plain.times import Time, in_part, one_clock
 from nightporter.rules.plain.understood import Understood
 from nightporter.rules.plain.within import bounds_of
@@ -37,15 +37,16 @@ _BARE: Final = {
 def composed(said: Said, timezone: str, now: Instant | None) -> Understood:
     """The schedule of a sentence. Raises BadSchedule."""
     zone = _zone(said, timezone)
-    said = _one_clause(said)
     for clause in (said, *said.more):
         _settle_times(clause)
+    said = _one_clause(said)
     if is_once(said):
         return once_of(said, zone, now)
     if said.season is not None:
         first, last = said.season
         said.months += [(first - 1 + step) % 12 + 1 for step in range((last - first) % 12 + 1)]
     bounds, from_now = bounds_of(said, zone, now)
+    each_year = said.starts is not None and bool(bounds.seasons)
     if said.more:
         found = _clauses(said, zone)
     elif is_interval(said):
@@ -55,6 +56,8 @@ def composed(said: Said, timezone: str, now: Instant | None) -> Understood:
                            (f"`{_word(said.adverb)}` alone is the first midnight of each {said.adverb}",))
     else:
         found = _recurring(said, zone, bounds.start, now)
+    if each_year:
+        found = replace(found, notes=(*found.notes, "the days from and to are of each year; with a year they are once"))
     return _bounded(found, bounds, now, from_now=from_now)
 
 
@@ -76,6 +79,9 @@ def _zone(said: Said, timezone: str) -> str:
     found = zones.pop() or ()
     if len(found) > 1:
         raise ambiguous("the place", *found)
+    if said.more and said.more[-1].zone is None:
+        raise beyond("of which days the place is the clock is not clear", "it stands in the midst of the sentence",
+                     "write the place at the end")
     return found[0]
 
 
@@ -83,6 +89,8 @@ def _one_clause(said: Said) -> Said:
     """Clauses that differ in one thing only are one; others are more than one schedule."""
     more, said.more = said.more, []
     for clause in more:
+        if not says_only(clause, "weekdays", "times", "part"):
+            raise _two_schedules()
         if clause.weekdays and clause.times == said.times and said.weekdays:
             said.weekdays += clause.weekdays
             said.repeats = True
@@ -130,6 +138,9 @@ def _recurring(said: Said, zone: str, start: Instant | None, now: Instant | None
     if not said.times:
         raise incomplete("the time of day is not said", f"{days.words} at 09:00")
     _check_count(said, days)
+    if days.every > 1 and days.kind != "year" and (said.months or said.not_months or (said.starts and start is None)):
+        raise beyond(f"every {days.every} {days.kind}s in a part of the year cannot be said",
+                     "it would be counted on through the rest of it", "leave the months out, or write the days")
     if days.every > 1:
         return Understood(counted(said.times, days, zone, start, now), notes_of(said.times), from_now=start is None)
     times = time_fields(said.times)
@@ -146,12 +157,9 @@ def _clauses(said: Said, zone: str) -> Understood:
             raise incomplete("one of the days or times is not said", "mondays at 09:00 and fridays at 17:00")
     if any(time.said == "midnight" for clause in clauses for time in clause.times):
         raise _midnight()
-    others = ("every", "adverb", "often", "nth", "monthdays", "dates", "marks", "window", "other", "not_weekdays")
-    if any(getattr(clause, name) for clause in clauses for name in others) or any(
-        clause.months for clause in said.more
-    ):
-        raise beyond("these are two schedules in one sentence", "only days of the week can have times of their own",
-                     "write one trigger for each under `triggers:`")
+    if not says_only(said, "weekdays", "times", "part", "months", "season", "starts", "ends", "not_months", "not_dates",
+                     "more"):
+        raise _two_schedules()
     times = [time for clause in clauses for time in clause.times]
     one_clock(times)
     days = days_of(said, 1, None)
@@ -160,12 +168,23 @@ def _clauses(said: Said, zone: str) -> Understood:
     return Understood(schedule, notes_of(times))
 
 
+def _two_schedules() -> BadSchedule:
+    return beyond("these are two schedules in one sentence", "only days of the week can have times of their own",
+                  "write one trigger for each under `triggers:`")
+
+
 def _cadence(said: Said) -> tuple[int, str | None]:
     if len(said.every) > 1:
         raise beyond("an interval with a day is mixed", "it is neither elapsed time nor days of the calendar",
                      "write `every 36h`")
     if said.every:
-        return said.every[0]
+        count, unit = said.every[0]
+        if count < 1:
+            raise beyond(f"every {count} {unit}s is no interval", "it goes on from 1", f"write `every {unit}`")
+        if unit == "quarter" and count > 1:
+            raise beyond(f"every {count} quarters cannot be said", "they are counted in months",
+                         f"write `every {count * 3} months on the 1st at 09:00`")
+        return count, unit
     if said.adverb is not None:
         return 1, said.adverb
     return 1, said.often[1] if said.often else None

@@ -56,11 +56,26 @@ FORMS: Final[tuple[tuple[str, str], ...]] = (
 )
 
 
+_ABBREVIATIONS: Final = {
+    **dict.fromkeys(("est", "edt", "et", "eastern"), "in New York"),
+    **dict.fromkeys(("cst", "cdt", "ct", "central"), "in Chicago"),
+    **dict.fromkeys(("mst", "mdt", "mt", "mountain"), "in Denver"),
+    **dict.fromkeys(("pst", "pdt", "pt", "pacific"), "in Los Angeles"),
+    **dict.fromkeys(("cet", "cest", "mez", "mesz"), "in Berlin"), **dict.fromkeys(("bst", "wet", "west"), "in London"),
+    "eet": "in Athens", "eest": "in Athens", "ist": "in Kolkata", "jst": "in Tokyo", "aest": "in Sydney",
+    "aedt": "in Sydney",
+}
+
+
 def explained(error: NotUnderstood, text: str) -> BadSchedule:
     """The refusal of a text: what of it was not understood, and the nearest forms that would be."""
     start = error.start if error.start >= 0 else len(text)
     part = error.part or text[start:].split(" ")[0]
     what = f"{part[:40]!r} is not understood in {text[:60]!r}" if part else f"{text[:60]!r} stops too early"
+    if part in _ABBREVIATIONS:
+        return BadSchedule(f"{part.upper()} is no place whose clock could be followed", why="an abbreviation names an "
+                           "offset, some of them more than one",
+                           next=f"write `{_ABBREVIATIONS[part]}`, or a zone's name")
     corrected = _corrected(error.part, text, start)
     if corrected is not None:
         return BadSchedule(what, why="all of the words have to be understood", next=f"did you mean `{corrected}`?")

@@ -73,7 +73,13 @@ def _amounts(phrase: Any) -> tuple[list[Amount], bool]:
             compact = compact or letters
         else:
             found.append((1 if tokens[0].kind == "A" else tokens[0].value, tokens[1].value))
+    order = [_UNITS.index(unit) for _, unit in found]
+    if order != sorted(set(order)):
+        raise BadSchedule("a length of time says each unit once, the longest first", next="write it like 1h30m")
     return found, compact
+
+
+_UNITS: Final = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond")
 
 
 def _every_amount(here: Said, phrase: Any) -> None:
@@ -144,6 +150,12 @@ def _nth(here: Said, phrase: Any) -> None:
     here.each = "EVERY" in {child.value.kind for child in phrase.children if not hasattr(child, "children")}
     here.nth = _nths(phrase)
     _scope(here, phrase)
+    only = here.nth[0]
+    if here.each and len(here.nth) == 1 and here.scope is None and only.ordinal > 0 and only.kind in _LONG_UNITS:
+        here.every, here.nth = [(only.ordinal, str(only.kind))], []  # every second week
+
+
+_LONG_UNITS: Final = ("week", "month", "quarter", "year")
 
 
 def _nths(phrase: Any) -> list[Nth]:
@@ -162,6 +174,9 @@ def _month_ordinals(here: Said, phrase: Any) -> None:
         token = _tokens(part)[0]
         here.monthdays.append(token.value)
     _scope(here, phrase)
+    if here.each and here.scope is None and "ORDWORD" in _kinds(phrase):
+        raise BadSchedule("every first or second of what is not said",
+            next="write `on the 1st of every month at 09:00`")
     one = len(here.monthdays) == 1 and len(here.months) == 1 and _parts(phrase, "scope_months")
     if one and here.monthdays[0] > 0 and not _kinds(phrase) & {"EVERY"}:
         here.dates = [Day(here.monthdays[0], here.months[0])]
@@ -257,8 +272,8 @@ def _begins(here: Said, phrase: Any) -> None:
 def _part(here: Said, phrase: Any) -> None:
     *rest, part = _tokens(phrase)
     here.part = part.value
-    here.repeats = here.repeats or bool(rest)
-    here.each = here.each or bool(rest)
+    if rest:
+        here.adverb = "day"  # every evening
 
 
 def _relative(here: Said, phrase: Any) -> None:

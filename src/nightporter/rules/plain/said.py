@@ -82,6 +82,17 @@ class Said:
     """Further clauses: `mondays at 9 and fridays at 17`."""
 
 
+_FLAGS = ("compact", "repeats", "each", "once", "zone", "workdays")
+
+
+def says_only(said: Said, *names: str) -> bool:
+    """Whether a clause says nothing but these things; how they were said, and the place, do not count."""
+    return not any(
+        getattr(said, name) not in (None, False, []) for name in said.__dataclass_fields__
+        if name not in _FLAGS and name not in names
+    )
+
+
 def listed(words: Iterable[str]) -> str:
     """`a, b and c`."""
     *head, last = list(words)

@@ -86,13 +86,14 @@ def in_part(time: Time, part: str) -> Time:
 
 def one_clock(times: list[Time]) -> None:
     """Refuse a list in which am or pm stands at one time and not at another that could be either."""
-    marked = [time for time in times if time.said in ("pm", *_PARTS) and time.hour >= 12]
+    marked = [time for time in times if time.said in ("am", "pm", *_PARTS)]
     open_ = [time for time in times if time.half_is_open]
     if marked and open_:
         first = open_[0]
-        other = replace(first, hour=first.hour % 12 + 12)
+        other = replace(first, hour=(first.hour + 12) % 24)
         raise BadSchedule(
-            f"{first.hour} beside {marked[0].shown} is ambiguous", why=f"it may be {first.shown} or {other.shown}",
+            f"{first.hour}{f':{first.minute:02}' if first.minute else ''} beside {marked[0].shown} is ambiguous",
+                why=f"it may be {first.shown} or {other.shown}",
             next=f"write {first.shown} or {other.shown}",
         )
 

@@ -227,7 +227,7 @@ def _with_separators(found: list[Piece]) -> list[Piece]:
         if piece.kind == "COMMA" and _kind_at(found, following) == "AND":
             following += 1
         target = following
-        if _kind_at(found, target) in ("AT", "ON", "IN"):
+        while _kind_at(found, target) in ("AT", "ON", "IN", "EVERY"):
             target += 1
         before, after = _family(joined, len(joined) - 1), _family(found, target)
         is_and = any(each.kind == "AND" for each in found[place:following])
@@ -236,7 +236,7 @@ def _with_separators(found: list[Piece]) -> list[Piece]:
         if _kind_at(found, target) == "YEAR":
             place = following
             continue
-        if before is not None and before == after:
+        if before is not None and before == after and _kind_at(found, target - 1) != "EVERY":
             joined.append(replace(piece, kind=f"SEP_{after}"))
             place = target
             continue
