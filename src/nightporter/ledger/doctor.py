@@ -9,6 +9,7 @@ from typing import Any
 
 from nightporter.clock import MINUTE, SECOND, Instant
 from nightporter.errors import location
+from nightporter.ledger.calendar import meetings
 from nightporter.ledger.home import Finding, Home, home_findings
 from nightporter.ledger.lines import AutomationLine
 from nightporter.ledger.machine import copy_findings
@@ -174,6 +175,9 @@ def _definitions(tx: Tx, workers: tuple[WorkerLine, ...], now: Instant) -> Itera
             continue
         ceilings[name] = definition.limits.per_hour
         yield from needs(definition, environment)
+    for cluster in meetings(tx, now)[:NAMED]:
+        yield Finding("cluster", "note", str(cluster), f"in the week to come, first at {spoken(cluster.first, 'UTC')}",
+                      "nightporter next --all --days 1", ", ".join(cluster.names[:5]))
     for line in _lines(tx):
         yield from plan_findings(line, ceilings.get(line.name), now)
 

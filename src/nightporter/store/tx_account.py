@@ -118,3 +118,7 @@ class AccountTx(TxBase):
     def read_gaps(self, since: Instant, room: int) -> list[Row]:
         """`(kind, from, to)` of spans that ended after an instant, the newest first."""
         return self.sql.all("read_gaps", since=since, room=room)
+
+    def read_calendar(self, automation_id: str = "") -> list[Row]:
+        """The triggers of the clock that may fire, of one automation or of all; columns as in the query."""
+        return self.sql.all("read_calendar", automation_id=automation_id)

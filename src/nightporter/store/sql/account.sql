@@ -144,3 +144,12 @@ SELECT count(*), min(created_at) FROM missed_card WHERE state = 'pending';
 -- name: read_gaps
 -- Spans in which the clock was not to be trusted, or nobody looked at it; the newest first.
 SELECT kind, gap_from, gap_to FROM gap WHERE gap_to > :since ORDER BY gap_to DESC, gap_from, kind LIMIT :room;
+
+-- name: read_calendar
+-- Triggers of the clock that come again by themselves, or would if their automation were awake.
+SELECT t.id, a.id, a.name, t.name, t.policy, t.schedule, t.next_fire_at, a.state, a.state_by, a.state_until,
+       a.state_reason, t.runs
+FROM trigger t JOIN automation a ON a.id = t.automation_id
+WHERE t.schedule IS NOT NULL AND t.removed_at IS NULL AND t.enabled = 1 AND t.error = ''
+  AND a.state IN ('active', 'paused', 'auto_paused', 'config_error') AND (:automation_id = '' OR a.id = :automation_id)
+ORDER BY t.id;

@@ -104,11 +104,12 @@ def _behind_the_verb(words: Sequence[str]) -> list[str]:
 
 
 def _with_standard_input(words: list[str]) -> list[str]:
-    """The same words with `--file -` as `--file=-`: a dash alone would be taken for a flag without a name."""
+    """The same words with `--file -` as `--file=-`, and `--ical -` likewise: a dash alone would be taken for a flag
+    without a name."""
     joined: list[str] = []
     for word in words:
-        if word == "-" and joined and joined[-1] == "--file":
-            joined[-1] = "--file=-"
+        if word == "-" and joined and joined[-1] in ("--file", "--ical"):
+            joined[-1] += "=-"
         else:
             joined.append(word)
     return joined

@@ -162,15 +162,18 @@ def audit(
     what is stale, lost, not delivered or left behind, by kind, with what to do. Changes nothing, and may run beside a
     desk. Exit code 1 when something contradicts, or some work is not as it should be."""
     from nightporter.ledger.audit import audit as check
+    from nightporter.ledger.calendar import meetings
     from nightporter.ledger.tasks import tasks
 
     host = socket.gethostname()
     with opened(common) as place:
         now = place.clock.now()
-        report, work = place.read(lambda tx: (check(tx, now=now, sample=sample), tasks(tx, now, host=host)))
+        report, work, met = place.read(lambda tx: (
+            check(tx, now=now, sample=sample), tasks(tx, now, host=host), meetings(tx, now)))
     well = report.clean and not any(some.count for some in work)
     if place.out.as_json:
-        place.out.json({**report.as_json(), "well": well, "tasks": [some.as_json() for some in work]})
+        place.out.json({**report.as_json(), "well": well, "tasks": [some.as_json() for some in work],
+                        "clusters": [cluster.as_json() for cluster in met]})
         return 0 if well else UNHEALTHY
     for finding in report.findings:
         place.out.line(f"{finding.id}  {finding.title}: {finding.violations} violation(s)")
@@ -184,6 +187,8 @@ def audit(
             place.out.line(f"      next: {item.next}")
         if some.count > len(some.items):
             place.out.line(f"      and {some.count - len(some.items)} more")
+    for cluster in met:
+        place.out.line(f"mind: {cluster}")
     counted = ", ".join(f"{n} {what}" for what, n in report.counts.items())
     place.out.line(f"{'Clean' if report.clean else 'Not clean'}: {len(report.checks)} checks"
                    + (f", {counted}" if counted else ""))

@@ -33,7 +33,7 @@ _VALUES = {
     "home": "FOLDER", "config": "FOLDER", "store": "ADDRESS", "file": "FILE", "timezone": "ZONE", "timeout": "DURATION",
     "every": "DURATION", "since": "WHEN", "until": "WHEN", "at": "WHEN", "after": "WHEN", "anchor": "WHEN",
     "schedule": "CRON", "payload": "JSON", "name": "NAME", "http": "URL", "deliver": "WHERE", "destination": "NAME",
-    "state": "STATE", "verdict": "VERDICT", "kind": "KIND", "cursor": "CURSOR",
+    "ical": "FILE", "state": "STATE", "verdict": "VERDICT", "kind": "KIND", "cursor": "CURSOR",
 }
 
 

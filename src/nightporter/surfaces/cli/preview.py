@@ -33,14 +33,23 @@ def next_(
     timezone: Annotated[str | None, Parameter(help="An IANA zone; by default this desk's.")] = None,
     anchor: Annotated[str | None, Parameter(help="The instant that intervals are counted from.")] = None,
     after: Annotated[str | None, Parameter(help="Fires strictly after this instant; by default now.")] = None,
-    count: Annotated[int, Parameter(name=["--count", "-n"], help="How many.")] = 5,
+    count: Annotated[int | None, Parameter(
+        name=["--count", "-n"], help="How many; 5 where no other bound is given.")] = None,
+    everything: Annotated[bool, Parameter(name="--all", help="Of all automations, as without a name.")] = False,
+    until: Annotated[str | None, Parameter(help="Up to then: 2h, 07:30, or 2026-11-03T09:00.")] = None,
+    days: Annotated[int | None, Parameter(help="So many days ahead.")] = None,
+    ical: Annotated[str | None, Parameter(
+        help="Write an iCalendar file instead; - is standard output. 30 days where no other bound is given.")] = None,
     common: Common = USUAL,
 ) -> None:
-    """When an automation fires next. With words, --schedule, --every or --at: when that schedule would, without a
-    store, and what may not be meant so; then --json answers `{"fires": [...], "sentence": ...}`, else
-    `{"items": [...], "next_cursor": null}`."""
-    if not 1 <= count <= MOST:
+    """When an automation fires next; without a name, what comes of all of them, in order, with what is left out or
+    held, changes of the clock, and who is due in the same minute. With words, --schedule, --every or --at: when that
+    schedule would, without a store, and what may not be meant so; then --json answers `{"fires": [...], "sentence":
+    ...}`, else `{"items": [...], "next_cursor": null, "clusters": [...]}`."""
+    if count is not None and not 1 <= count <= MOST:
         raise BadInput(f"-n {count} cannot be shown", next=f"ask for 1 to {MOST}")
+    if everything and name is not None:
+        raise BadInput(f"--all is of all automations, and {name} is one", next="leave one of them out")
     if name is not None and schedule is None and _are_words(name):
         name, schedule = None, name
     kinds: tuple[tuple[ScheduleKind, str | None], ...] = (("cron", schedule), ("every", every), ("at", at))
@@ -51,13 +60,18 @@ def next_(
         if timezone is not None or anchor is not None:
             raise BadInput("--timezone and --anchor belong to a schedule",
                            next="add --schedule, --every or --at, or leave them out")
-        _of_automations(name, count, after, common)
+        from nightporter.surfaces.cli.calendar import next_of_all
+
+        since = None if after is None else _instant(after, common.settings().timezone)
+        next_of_all(name, count=count, after=since, until=until, days=days, ical=ical, common=common)
         return
+    if everything or ical is not None or until is not None or days is not None:
+        raise BadInput("--all, --until, --days and --ical are about automations", next="leave the schedule out")
     if name is not None:
         raise BadInput("an automation has its own schedule", next=f"leave {name} or the schedule out")
     zone = common.settings().timezone if timezone is None else timezone
     kind, words = given[0]
-    _of_schedule(kind, words, zone, anchor, after, count, common)
+    _of_schedule(kind, words, zone, anchor, after, 5 if count is None else count, common)
 
 
 def _are_words(text: str) -> bool:
@@ -112,37 +126,7 @@ def _instant(text: str, zone: str) -> Instant:
     return found
 
 
-def _of_automations(name: str | None, count: int, after: str | None, common: Common) -> None:
-    from nightporter.ledger import automation_detail, automations, resolve
-    from nightporter.ledger.details import next_fires
-    from nightporter.ledger.moments import spoken
-    from nightporter.surfaces.cli.place import opened
-
-    with opened(common) as place:
-        now = place.clock.now() if after is None else _instant(after, place.config.timezone)
-        if name is not None:
-            wanted = place.read(lambda tx: automation_detail(tx, resolve(tx, name), now=now, fires=1))
-            lines = [wanted.line]
-        else:
-            lines = list(place.read(lambda tx: automations(tx, limit=500)).items)
-        fires = sorted(
-            # One more, because the armed slot may have come by then.
-            ((fire, line) for line in lines for fire in next_fires(line, now, count + 1) if not after or fire.at > now),
-            key=lambda found: (found[0].at, found[1].name),
-        )[:count]
-    if place.out.as_json:
-        place.out.json({
-            "items": [{"automation": line.name, **fire.as_json()} for fire, line in fires], "next_cursor": None
-        })
-        return
-    place.out.table(
-        ("when", "automation", "trigger"),
-        [(spoken(fire.at, fire.timezone), line.name, fire.trigger) for fire, line in fires],
-        empty="Nothing is armed." if name is None else _why_nothing(lines[0]),
-    )
-
-
-def _why_nothing(line: AutomationLine) -> str:
+def why_nothing(line: AutomationLine) -> str:
     """Why an automation has no next fire."""
     if line.error is not None:
         error = line.error

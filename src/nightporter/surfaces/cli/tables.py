@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-TEXTS = frozenset({"why", "when", "evidence or why"})
+TEXTS = frozenset({"why", "when", "note", "evidence or why"})
 """Columns that may be folded; of the others each cell stays on its line."""
 DISPENSABLE = ("attempt", "trigger", "source", "took", "late", "tries", "queued", "running", "last")
 """In this order they go where the screen is too narrow; texts go last, by their own order from the right."""
