@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from nightporter.clock import Instant, instant, rfc3339
 from nightporter.errors import BadSchedule
-from nightporter.rules.plain import NeedsNow, read_words, understand
+from nightporter.rules.plain import NeedsNow, normalised, read_words, understand
 from nightporter.rules.plain.forms import FORMS, nearest
 from nightporter.rules.plain.lexicon import vocabulary
 from nightporter.rules.plain.presets import PRESETS
@@ -323,6 +324,15 @@ def test_every_form_that_is_offered_is_understood(form: str) -> None:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_preset_is_its_expression(preset: str) -> None:
     assert read_words(preset, ZONE).schedule == Schedule("cron", PRESETS[preset], ZONE)
+
+
+@pytest.mark.parametrize("form",
+    [*(form for form, _ in FORMS), *PRESETS, "at 2026-12-24T18:00Z", "in 90s", "every 1h30m"])
+def test_the_normalised_form_is_read_as_the_same_schedule(form: str) -> None:
+    schedule = read_words(form, ZONE, now=NOW).schedule
+    again = read_words(normalised(schedule), schedule.timezone).schedule
+    assert again == replace(schedule, bounds=None, anchor=None)
+    assert read_words(normalised(again), again.timezone).schedule == again
 
 
 @pytest.mark.parametrize("form", [form for form, _ in FORMS])

@@ -23,8 +23,9 @@ from nightporter.rules.plain.presets import PRESETS
 from nightporter.rules.plain.understood import Understood
 from nightporter.rules.schedule import next_due, parse
 from nightporter.rules.zones import zone
+from nightporter.words.automation import Schedule
 
-__all__ = ["BareDuration", "NeedsNow", "Understood", "from_now_on", "read_words", "understand"]
+__all__ = ["BareDuration", "NeedsNow", "Understood", "from_now_on", "normalised", "read_words", "understand"]
 
 LONGEST: Final = 200
 """Characters of plain words."""
@@ -123,6 +124,14 @@ def from_now_on(text: str, timezone: str, now: Instant) -> str | None:
     minute = micros(timedelta(minutes=1))  # as it is written by hand
     local = moment(Instant(-(-at // minute) * minute)).astimezone(zone(timezone))
     return f"at {local:%Y-%m-%dT%H:%M}"
+
+
+def normalised(schedule: Schedule) -> str:
+    """The schedule in the form that is kept, without its bounds and its anchor: `30 7 * * mon-fri`, `every 15m`,
+    `at 2026-12-24T18:00`, `FREQ=...`. `read_words` reads it as the same schedule."""
+    if schedule.kind in ("every", "at"):
+        return f"{schedule.kind} {schedule.expression}"
+    return schedule.expression
 
 
 def _is_duration(words: str) -> bool:

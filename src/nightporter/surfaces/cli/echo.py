@@ -8,6 +8,7 @@ from typing import Any
 from nightporter.clock import Instant, rfc3339
 from nightporter.ledger import automations
 from nightporter.rules.exclusions import next_running
+from nightporter.rules.plain import normalised
 from nightporter.rules.schedule import sentence, wants_anchor
 from nightporter.store import Tx
 from nightporter.surfaces.cli.out import Out
@@ -30,13 +31,6 @@ class Echo:
             "expression": schedule.expression, "normalised": normalised(schedule),
             "fires": [rfc3339(fire) for fire in self.fires],
         }
-
-
-def normalised(schedule: Schedule) -> str:
-    """The schedule in the form that is kept, as `when:` takes it: `30 7 * * mon-fri`, `every 15m`."""
-    if schedule.kind in ("every", "at"):
-        return f"{schedule.kind} {schedule.expression}"
-    return schedule.expression
 
 
 def fires_of(schedule: Schedule, after: Instant, count: int = FIRES) -> tuple[Instant, ...]:
