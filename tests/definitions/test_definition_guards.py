@@ -85,10 +85,11 @@ WHOLE = LISBON + '''quiet_hours: ["22:00-07:00", "sat,sun 00:00-24:00"]
 hold_on_incident: true
 limits: {max_runs: 3}
 triggers:
-  - {every: 1h, threshold: 2, quiet_hours: none}
+  - {every: 1h, threshold: 2, quiet_hours: none, stagger: 5m}
   - cron: "0 9 * * *"
     name: nine
     threshold: {every: 3, within: 1h}
+    exact: true
     quiet_hours: {hours: "12:00-13:00", timezone: UTC}
   - manual: {debounce: 5s}
   - call: {coalesce: {window: 30s, max_wait: 2m, key: payload.id}}
@@ -131,6 +132,9 @@ def test_what_says_none_of_it_is_stored_as_before_there_was_any() -> None:
         ("triggers: [{manual: {coalesce: 5s}}]", (2, 22), "`coalesce` says nothing for `manual`"),
         ('triggers: [{manual: {quiet_hours: "22:00-07:00"}}]', (2, 22), "`quiet_hours` says nothing for `manual`"),
         ("triggers: [{manual: {threshold: 2}}]", (2, 22), "`threshold` says nothing for `manual`"),
+        ("triggers: [{every: 1h, stagger: 6m}]", (2, 33), "`stagger` goes up to 5m"),
+        ("triggers: [{every: 1h, stagger: 5m, exact: true}]", (2, 37), "`exact` and `stagger` cannot stand together"),
+        ("triggers: [{at: 2026-11-03T09:00, stagger: 5m}]", (2, 35), "`stagger` says nothing for `at`"),
         ("limits: {max_runs: 0}", (2, 20), "`max_runs` wants a whole number from 1"),
         ('deliver: [{silent: {quiet_hours: "22:00-07:00"}}]', (2, 21), "`quiet_hours` says nothing for `silent`"),
     ],

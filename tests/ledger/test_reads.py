@@ -74,6 +74,7 @@ def test_an_automation_in_the_list_says_when_it_fires_and_how_it_has_been(store:
     assert (clock["kind"], clock["overlap"], clock["timezone"]) == ("clock", "skip", "Europe/Berlin")
     assert clock["schedule"] == {
         "kind": "cron", "expression": "0 9 * * mon-fri", "timezone": "Europe/Berlin", "anchor": None, "bounds": None,
+        "offset": 0.0,
     }
     assert clock["sentence"] == "At 09:00 on Monday to Friday, Europe/Berlin"
     assert [t["name"] for t in line["triggers"]] == ["call", "clock", "manual"]

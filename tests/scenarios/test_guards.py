@@ -11,9 +11,11 @@ from builders import SAID, Night
 from scenes import HOOK, UNAVAILABLE, a_night, at, slots, until
 
 from nightporter import operations
-from nightporter.ledger import explain
-from nightporter.sources.clock import settle
+from nightporter.clock import HOUR, Instant
+from nightporter.ledger import automation_detail, explain
+from nightporter.sources.clock import settle, slot_key
 from nightporter.store import Store
+from nightporter.store.tx_clock import schedule_from
 from nightporter.words import (
     Answer,
     Coalesce,
@@ -371,6 +373,38 @@ def test_a_crash_between_the_fire_and_the_count_neither_loses_nor_doubles(store:
     night.work()
     until(night, "10:15")
     assert night.sql("SELECT counted_runs, state FROM automation") == [(2, "completed")]
+    assert night.found() == {}
+
+
+# -- stagger -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_staggered_schedule_is_armed_shown_and_fired_with_its_offset(store: Store) -> None:
+    night = a_night(store, "09:50")
+    hourly = replace(a_clock_trigger("0 * * * *"), stagger=timedelta(minutes=5))
+    automation = night.define("brief", hourly)
+    [(text,)] = night.sql("SELECT schedule FROM trigger WHERE kind = 'clock'")
+    offset = schedule_from(text).offset
+    ten = Instant(at("10:00") + offset)
+    assert offset
+    detail = store.read(lambda tx: automation_detail(tx, automation, now=night.now))
+    assert [fire.at for fire in detail.next_fires[:2]] == [ten, ten + HOUR]
+    until(night, "10:00")
+    assert slots(night) == []
+    until(night, "10:06")
+    assert night.lines("scheduled_for", "external_id", "verdict") == [(ten, slot_key(ten), "admitted")]
+    night.work()
+    night.define("brief", replace(a_clock_trigger("0 * * * *"), stagger=timedelta(minutes=5)), description="as before")
+    night.define("brief", a_clock_trigger("0 * * * *"))
+    until(night, "11:00")
+    assert slots(night)[1:] == [("11:00",)]
+    night.work()
+    night.define("brief", hourly)
+    until(night, "11:10")
+    assert len(slots(night)) == 2, "eleven had its answer"
+    until(night, "12:06")
+    assert night.lines("scheduled_for")[2:] == [(ten + 2 * HOUR,)]
+    night.work()
     assert night.found() == {}
 
 

@@ -29,8 +29,8 @@ SCHEDULES: Final = ("cron", "every", "at")
 TRIGGERS: Final = (*SCHEDULES, "manual", "call")
 TRIGGER_OPTIONS: Final = ("name", "enabled", "overlap", "missed", "quiet_hours", "threshold")
 TRIGGER_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
-    "cron": ("expression", "timezone", *TRIGGER_OPTIONS),
-    "every": ("expression", "timezone", "anchor", *TRIGGER_OPTIONS),
+    "cron": ("expression", "timezone", *TRIGGER_OPTIONS, "stagger", "exact"),
+    "every": ("expression", "timezone", "anchor", *TRIGGER_OPTIONS, "stagger", "exact"),
     "at": ("expression", "timezone", *TRIGGER_OPTIONS),
     "manual": ("enabled", "debounce"),
     "call": ("enabled", "overlap", "quiet_hours", "threshold", "coalesce", "debounce"),
@@ -65,7 +65,6 @@ _GUARDS = {
     "exclude": "dates on which a schedule does not fire",
     "start": "a first day for a schedule",
     "end": "a last day for a schedule; `expires` ends the whole automation now",
-    "exact": "a schedule that is not staggered; none is staggered now",
     "expect": "an alarm for what did not come, and a form for what a model answers",
     "inputs": "fixed values for a trigger's prompt",
     "payload": "a form that a payload must have",
@@ -130,7 +129,8 @@ NOT_YET_LIMITS: Final = {**_MONEY, "inactive": "an end for work that says nothin
 _ELSEWHERE: Final[Mapping[str, str]] = {
     **dict.fromkeys(LIMITS, "limits"),
     **dict.fromkeys(("attempts", "delays"), "retry"),
-    **dict.fromkeys((*SCHEDULES, "manual", "call", "threshold", "coalesce", "debounce"), "triggers"),
+    **dict.fromkeys((*SCHEDULES, "manual", "call"), "triggers"),
+    **dict.fromkeys(("threshold", "coalesce", "debounce", "stagger", "exact"), "triggers"),
     **dict.fromkeys((*TARGET_KEYS, *NOT_YET_TARGETS), "target"),
 }
 

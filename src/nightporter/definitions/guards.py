@@ -22,11 +22,12 @@ from nightporter.definitions.written import (
     wrong_type,
 )
 from nightporter.errors import BadInput
-from nightporter.rules import quiet, zones
+from nightporter.rules import quiet, stagger, zones
 from nightporter.words import Coalesce, QuietHours, Threshold
 
 _SHORTEST: Final = timedelta(milliseconds=100)
 _MOST_COUNTED: Final = 1_000_000
+_MOST_STAGGER: Final = timedelta(microseconds=stagger.MOST)
 _WINDOWS: Final = 10
 """How many windows a run waits at most, where nothing else is said."""
 _SAYS_NOTHING: Final[Mapping[str, str]] = {
@@ -42,6 +43,15 @@ def guards_of(options: Entries, timezone: str) -> dict[str, Any]:
         found["quiet_hours"] = quiet_hours_of(value, timezone)
     if (value := options.get("threshold")) is not None:
         found["threshold"] = threshold_of(value)
+    if (value := options.get("stagger")) is not None:
+        found["stagger"] = duration_of("stagger", value, least=timedelta(seconds=1))
+        if found["stagger"] > _MOST_STAGGER:
+            raise bad(value.place, "`stagger` goes up to 5m", why="what is due at a time is still due about then",
+                      next="write `stagger: 5m`, or another time")
+    if (value := options.get("exact")) is not None and flag_of("exact", value):
+        if "stagger" in found:
+            raise bad(options.keys["exact"], "`exact` and `stagger` cannot stand together", next="choose one of them")
+        found["exact"] = True
     gathered = [key for key in ("coalesce", "debounce") if key in options.values]
     if len(gathered) > 1:
         raise bad(options.keys["debounce"], "`coalesce` and `debounce` cannot stand together",
@@ -61,6 +71,10 @@ def check_sense(kind: str, options: Entries) -> None:
         if kind == "manual" and key in options.values:
             raise bad(options.keys[key], f"`{key}` says nothing for `manual`",
                       why=f"a run that a person asks for passes {key}, {spared}", next="remove it")
+    for key in ("stagger", "exact"):
+        if kind == "at" and key in options.values:
+            raise bad(options.keys[key], f"`{key}` says nothing for `at`", why="a moment is always kept exactly",
+                      next="remove it")
     for key in ("coalesce", "debounce"):
         if kind in grammar.SCHEDULES and key in options.values:
             raise bad(options.keys[key], f"`{key}` says nothing for a schedule",

@@ -17,6 +17,7 @@ from nightporter.definitions.policy import cooldown_of, limits_of, retry_of
 from nightporter.definitions.triggers import NAME, Setting, as_name, name_of, overlap_of, timezone_of, triggers_of
 from nightporter.definitions.written import Entries, Place, bad, choice_of, flag_of, misread, text_of, whole_number_of
 from nightporter.errors import BadDefinition, BadSchedule
+from nightporter.rules.stagger import staggered
 from nightporter.words import Definition
 
 
@@ -83,14 +84,14 @@ def _read(
         timezone, now, read_once, overlap=None if overlap is None else overlap_of(overlap),
         missed=None if missed is None else missed_of(missed),
     )
-    return Definition(
+    return staggered(Definition(
         name=_name(root, path),
         target=target_of(root, page, checks, Path(path).absolute().parent if path else None),
         triggers=triggers_of(root, setting),
         timezone=timezone,
         deliver=destinations_of(root, checks, timezone),
         **chosen,
-    )
+    ))
 
 
 def _name(root: Entries, path: str) -> str:

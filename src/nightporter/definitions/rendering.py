@@ -155,6 +155,10 @@ def _trigger(trigger: TriggerSpec, timezone: str) -> str:
         counts = trigger.threshold
         options["threshold"] = counts.every if counts.within is None else {"every": counts.every,
                                                                            "within": counts.within}
+    if trigger.stagger is not None:
+        options["stagger"] = trigger.stagger
+    if trigger.exact:
+        options["exact"] = True
     if trigger.coalesce is not None:
         options.update(_gathered(trigger.coalesce))
     return _entry(kind, options)

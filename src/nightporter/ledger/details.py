@@ -17,6 +17,7 @@ from nightporter.ledger.lines import (
     delivery_line,
     firing_line,
     run_line,
+    schedule_json,
 )
 from nightporter.ledger.moments import local, seconds
 from nightporter.ledger.pages import plain
@@ -132,7 +133,8 @@ def definition_json(definition: Definition) -> dict[str, Any]:
             {
                 "name": t.name, "kind": t.kind, "enabled": t.enabled,
                 "overlap": None if t.overlap is None else str(t.overlap),
-                "schedule": None if t.schedule is None else plain(t.schedule),
+                "schedule": None if t.schedule is None else schedule_json(t.schedule),
+                "stagger": _seconds(t.stagger), "exact": t.exact,
                 "quiet_hours": None if t.quiet_hours is None else plain(t.quiet_hours),
                 "threshold": None if t.threshold is None else {
                     "every": t.threshold.every, "within": _seconds(t.threshold.within)},

@@ -26,6 +26,11 @@ def reason_sentence(code: str | None) -> str:
         return code
 
 
+def schedule_json(schedule: Schedule) -> dict[str, Any]:
+    """A schedule as surfaces show it; its offset in seconds."""
+    return {**plain(schedule), "offset": seconds(schedule.offset)}
+
+
 @dataclass(frozen=True, slots=True)
 class TriggerLine:
     """A standing instruction and where it is."""
@@ -52,7 +57,7 @@ class TriggerLine:
     def as_json(self) -> dict[str, Any]:
         shown = plain(self)
         del shown["runner"]
-        shown["schedule"] = None if self.schedule is None else plain(self.schedule)
+        shown["schedule"] = None if self.schedule is None else schedule_json(self.schedule)
         return shown
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nightporter import logs
 from nightporter.clock import Instant
 from nightporter.rules.schedule import next_due, same_occurrence
@@ -59,6 +61,8 @@ def edited_since(trigger: TriggerRow, was: Schedule, is_: Schedule, now: Instant
     come a second time because the zone data has changed, and were answered the first time under the old schedule."""
     armed = trigger.next_fire_at or first_owed(trigger, was, now)
     since = Instant(max(now, trigger.owed_since or now))
+    if armed is not None and replace(was, offset=is_.offset) == is_:  # what was answered comes no second time, later
+        return Instant(max(since, armed - was.offset + is_.offset - 1))
     while armed is not None and (slot := next_due(is_, since)) is not None and slot < armed:
         if next_due(was, Instant(slot - 1)) != slot:
             break

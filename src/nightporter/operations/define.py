@@ -18,6 +18,7 @@ from nightporter.errors import BadDefinition, Conflict
 from nightporter.operations.arm import arm, edited_since, open_schedule, owes, readable
 from nightporter.operations.sleep import as_it_was, caught_up, end_pause, fall_asleep, log_change, paused_before
 from nightporter.rules.schedule import wants_anchor
+from nightporter.rules.stagger import staggered
 from nightporter.states import AutomationState
 from nightporter.store import Tx
 from nightporter.store.tx_automations import AutomationRow, TriggerRow
@@ -46,6 +47,7 @@ def define(
     left, that was broken or that this renews acts again. Raises Conflict when the name belongs to an automation with
     another source of truth, and BadSchedule when a schedule cannot be enumerated.
     """
+    definition = staggered(definition)
     tx.lock_names()
     named = tx.automation_named(definition.name, workspace=definition.workspace)
     present = automation_id or (named[0] if named else None)

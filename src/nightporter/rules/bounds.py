@@ -53,6 +53,24 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
+class ShiftedSlots:
+    """The slots of another schedule, each later by the same."""
+
+    slots: Slots
+    offset: int
+
+    def next(self, after: int) -> Instant | None:
+        """The first slot strictly after."""
+        found = self.slots.next(after - self.offset)
+        return None if found is None else Instant(found + self.offset)
+
+    def previous(self, before: int) -> Instant | None:
+        """The last slot at or before."""
+        found = self.slots.previous(before - self.offset)
+        return None if found is None else Instant(found + self.offset)
+
+
+@dataclass(frozen=True, slots=True)
 class BoundedSlots:
     """The slots of another schedule that lie between its start and its end, and in season."""
 

@@ -16,9 +16,9 @@ from typing import Final, assert_never
 
 from nightporter.clock import DAY, SECOND, Instant, instant, micros
 from nightporter.errors import BadSchedule
-from nightporter.rules.bounds import BoundedSlots, Slots
+from nightporter.rules.bounds import BoundedSlots, ShiftedSlots, Slots
 from nightporter.rules.cron import parse_cron
-from nightporter.rules.durations import parse_duration
+from nightporter.rules.durations import format_duration, parse_duration
 from nightporter.rules.rrule import parse_rule
 from nightporter.rules.rrule_sentence import rule_sentence
 from nightporter.rules.rrule_slots import HourlySlots, slots_of_rule
@@ -103,6 +103,9 @@ def count_between(schedule: Schedule, after: Instant, until: Instant, *, cap: in
     A number that reached `cap` with more to come is the cap, not exact. A fixed interval without seasons is not
     enumerated and always exact, however large.
     """
+    if schedule.offset:
+        later, schedule = schedule.offset, replace(schedule, offset=0)
+        after, until = Instant(after - later), Instant(until - later)
     slots: Slots = _slots_of(schedule)
     while isinstance(slots, BoundedSlots) and not slots.bounds.seasons:
         start, end = slots.bounds.start, slots.bounds.end
@@ -149,7 +152,8 @@ def sentence(schedule: Schedule) -> str:
     """The schedule in one plain sentence, with its bounds and its zone."""
     bounds = schedule.bounds
     within = "" if bounds is None else bounds_in_words(bounds, zone(schedule.timezone))
-    return f"{_sentence(schedule)}{within}, {schedule.timezone}"
+    later = f", {format_duration(timedelta(microseconds=schedule.offset))} later" if schedule.offset else ""
+    return f"{_sentence(schedule)}{within}, {schedule.timezone}{later}"
 
 
 def _sentence(schedule: Schedule) -> str:
@@ -166,8 +170,10 @@ def _sentence(schedule: Schedule) -> str:
 
 
 def _slots_of(schedule: Schedule) -> Slots:
-    if schedule.bounds is None:
+    if schedule.bounds is None and not schedule.offset:
         return _slots(schedule.kind, schedule.expression, schedule.timezone, schedule.anchor)
+    if schedule.offset:
+        return ShiftedSlots(_slots_of(replace(schedule, offset=0)), schedule.offset)
     return _bounded(schedule)
 
 

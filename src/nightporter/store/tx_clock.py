@@ -57,8 +57,10 @@ class Stale:
 def schedule_text(schedule: Schedule) -> str:
     """A schedule as it is stored."""
     said: list[object] = [schedule.kind, schedule.expression, schedule.timezone, schedule.anchor]
-    if schedule.bounds is not None:
-        said.append(plain(schedule.bounds))
+    if schedule.bounds is not None or schedule.offset:
+        said.append(None if schedule.bounds is None else plain(schedule.bounds))
+    if schedule.offset:
+        said.append(schedule.offset)
     return json.dumps(said, separators=(",", ":"))
 
 
@@ -66,13 +68,14 @@ def schedule_text(schedule: Schedule) -> str:
 def schedule_from(text: str) -> Schedule:
     """The inverse. Raises ValueError when it is not one."""
     try:
-        first, bounds = (said := read_back(text))[:4], said[4:]
-        found = Schedule(*first, *map(Bounds.of, bounds))
+        first, further = (said := read_back(text))[:4], said[4:]
+        bounds = [None if raw is None else Bounds.of(raw) for raw in further[:1]]
+        found = Schedule(*first, *bounds, *further[1:])
     except (TypeError, KeyError) as error:
         raise ValueError(f"it is no schedule: {error}") from error
     if found.kind not in get_args(ScheduleKind) or not isinstance(found.anchor, int | None):
         raise ValueError(f"it is no schedule: {text[:100]}")
-    if not isinstance(found.expression, str) or not isinstance(found.timezone, str):
+    if not (isinstance(found.expression, str) and isinstance(found.timezone, str) and isinstance(found.offset, int)):
         raise ValueError(f"it is no schedule: {text[:100]}")
     return found
 

@@ -67,6 +67,8 @@ class Schedule:
     """`every`: the instant its grid is counted from. `rrule`: its DTSTART."""
     bounds: Bounds | None = field(default=None, metadata=sparse(Bounds.of))
     """None: it goes on for ever, and leaves nothing out."""
+    offset: int = field(default=0, metadata=sparse(int))
+    """Microseconds by which each of its slots is later than it is written; see `rules.stagger`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,10 @@ class TriggerSpec:
     threshold: Threshold | None = field(default=None, metadata=sparse(Threshold.read))
     coalesce: Coalesce | None = field(default=None, metadata=sparse(Coalesce.read))
     """`call` only; of `manual` too where it joins: slots do not come in bursts."""
+    stagger: timedelta | None = field(default=None, metadata=sparse(lambda seconds: timedelta(seconds=seconds)))
+    """Schedules only: each slot is later, always by the same, and by less than this."""
+    exact: bool = field(default=False, metadata=sparse())
+    """It is never staggered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,9 +230,10 @@ class Definition:
 # What many definitions say alike is made once.
 
 
-def _schedule(bounds: Any = None, **others: Any) -> Schedule:
+def _schedule(bounds: Any = None, offset: int = 0, **others: Any) -> Schedule:
     found = _plain_schedule(**others)
-    return found if bounds is None else replace(found, bounds=Bounds.of(bounds))
+    found = found if bounds is None else replace(found, bounds=Bounds.of(bounds))
+    return replace(found, offset=offset) if offset else found
 
 
 @lru_cache(maxsize=1024, typed=True)
