@@ -7,6 +7,7 @@ from typing import assert_never
 from nightporter.clock import MINUTE, SECOND, Instant
 from nightporter.errors import NightporterError, location
 from nightporter.ledger import reads
+from nightporter.ledger.facts import with_facts
 from nightporter.ledger.finding import resolve, resolve_firing, resolve_run
 from nightporter.ledger.firings_explained import explain_firing
 from nightporter.ledger.lateness import asleep
@@ -14,6 +15,7 @@ from nightporter.ledger.lines import AutomationLine, FiringLine, firing_line
 from nightporter.ledger.moments import asked_moment, lasting, spoken
 from nightporter.ledger.pages import NEWEST
 from nightporter.ledger.runs_explained import explain_run, zone_of
+from nightporter.ledger.slots_ahead import explain_ahead
 from nightporter.ledger.why import Explanation, because, clause, remedy, strange
 from nightporter.rules.schedule import next_due, previous_due, slots_between
 from nightporter.states import AutomationState
@@ -25,8 +27,12 @@ def explain(tx: Tx, subject: str, now: Instant, *, at: Instant | str | None = No
     """Why something ran, ran late, ended and was delivered as it was, or did not run.
 
     `subject` is an automation's name or id, a run's id or a firing's; `at`, with an automation, is the instant asked
-    about: `07:30` is the last one that has come in its zone. Raises NotFound, BadSchedule.
+    about, past or to come: `07:30` is the last one that has come in its zone. Raises NotFound, BadSchedule.
     """
+    return with_facts(tx, _explained(tx, subject, now, at), now)
+
+
+def _explained(tx: Tx, subject: str, now: Instant, at: Instant | str | None) -> Explanation:
     if subject.startswith("fir_"):
         return explain_firing(tx, _firing(tx, resolve_firing(tx, subject)), now)
     if subject.startswith("run_"):
@@ -34,9 +40,13 @@ def explain(tx: Tx, subject: str, now: Instant, *, at: Instant | str | None = No
     automation_id = resolve(tx, subject)
     if at is None:
         return explain_automation(tx, automation_id, now)
-    timezone = zone_of(tx, automation_id, "")
-    moment = asked_moment(at, timezone, now) if isinstance(at, str) else at
-    return explain_moment(tx, automation_id, moment, now)
+    if isinstance(at, str):
+        timezone, text = zone_of(tx, automation_id, ""), at
+        at = asked_moment(text, timezone, now)
+        line = reads.automation(tx, automation_id)
+        if line is not None and at < line.created_at and ":" in text and "-" not in text:
+            at = asked_moment(text, timezone, now, ahead=True)  # a time of day that has not come since it exists
+    return explain_moment(tx, automation_id, at, now)
 
 
 def _firing(tx: Tx, firing_id: str) -> FiringLine:
@@ -117,6 +127,9 @@ def _next(tx: Tx, line: AutomationLine, now: Instant) -> str:
             return because(Reason.DISABLED).capitalize() + "."
         return "Its schedule has no slot left."
     when = spoken(line.next_fire_at, line.timezone)
+    if line.next_fire_at > now and tx.stopped():
+        left = lasting(line.next_fire_at - now)
+        return f"Its slot of {when}, in {left}, is answered without a run while the stop lasts."
     if line.next_fire_at > now:
         return f"Next: {when}, in {lasting(line.next_fire_at - now)}."
     if not tx.workers():
@@ -133,14 +146,31 @@ def explain_moment(tx: Tx, automation_id: str, at: Instant, now: Instant) -> Exp
     line = reads.automation(tx, automation_id)
     if line is None:
         raise AssertionError(automation_id)
-    return Explanation("automation", automation_id, line.name, _no_line(tx, line, at, high, now))
+    if at < line.created_at:
+        said = f"{line.name} did not exist at {spoken(at, line.timezone)}: it was created at " \
+               f"{spoken(line.created_at, line.timezone)}."
+        return Explanation("automation", automation_id, line.name, said)
+    ahead = _ahead(tx, line, at, high, now)
+    return ahead or Explanation("automation", automation_id, line.name, _no_line(tx, line, at, high, now))
+
+
+def _ahead(tx: Tx, line: AutomationLine, at: Instant, high: Instant, now: Instant) -> Explanation | None:
+    """What will become of the first slot of a span, where one is to come in it."""
+    for trigger in line.triggers:
+        if trigger.schedule is None or not trigger.enabled or trigger.error:
+            continue
+        try:
+            slot = next_due(trigger.schedule, Instant(max(at - 1, now)))
+            if slot is not None and slot < high:
+                return explain_ahead(tx, line, trigger, slot, now)
+        except (NightporterError, ValueError, ArithmeticError):
+            continue  # the sentence about its trigger says that it cannot be read
+    return None
 
 
 def _no_line(tx: Tx, line: AutomationLine, at: Instant, high: Instant, now: Instant) -> str:
     """Why the ledger has nothing about an instant."""
     when, name = spoken(at, line.timezone), line.name
-    if at < line.created_at:
-        return f"{name} did not exist at {when}: it was created at {spoken(line.created_at, line.timezone)}."
     slots: list[tuple[Instant, Instant | None]] = []
     for trigger in line.triggers:
         if trigger.schedule is not None and trigger.enabled:
@@ -156,9 +186,6 @@ def _no_line(tx: Tx, line: AutomationLine, at: Instant, high: Instant, now: Inst
         until = f" to {spoken(pause[1], line.timezone)}" if pause[1] is not None else ""
         return f"{name} did not run at {when}: from {spoken(pause[0], line.timezone)}{until} {asleep(pause[2])}."
     slot, armed = slots[0]
-    if slot > now:
-        coming = "will run" if line.state == AutomationState.ACTIVE else f"would run, but it is {line.state}"
-        return f"{name} {coming} at {when}, in {lasting(slot - now)}."
     if armed is not None and armed <= slot:
         return f"{name} was due at {when} and that is not answered yet. {_next(tx, line, now)}"
     return (f"{name} has no line for {when}: its schedule was another one then, or the line is past its retention "

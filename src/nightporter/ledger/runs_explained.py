@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from typing import assert_never
 
 from nightporter.clock import SECOND, Instant
@@ -10,6 +11,7 @@ from nightporter.ledger.details import RunDetail, run_detail
 from nightporter.ledger.lateness import ON_TIME, why_late, why_waiting
 from nightporter.ledger.lines import DeliveryLine, RunLine, trigger_line
 from nightporter.ledger.moments import lasting, spoken
+from nightporter.ledger.status import worker_lines
 from nightporter.ledger.why import Explanation, because, clause, remedy, strange
 from nightporter.states import DeliveryState, RunState
 from nightporter.store import Tx
@@ -67,6 +69,9 @@ def _ended(tx: Tx, run: RunLine, timezone: str, now: Instant) -> str:
             return f"It is queued again{last}; {why_waiting(tx, run, timezone, now)}."
         case RunState.RUNNING:
             begun = run.attempt_at or now
+            if (gone := _worker_gone(tx, run)) is not None:
+                return (f"It was running when its worker {gone}; a desk takes it back within a minute of noticing, and "
+                        "then it is queued again, or set aside for your review where it may have acted.")
             asked = f", and {run.cancel_by or 'somebody'} asked to end it" if run.cancel_at is not None else ""
             return f"It has been running for {lasting(now - begun)}{attempt}{asked}."
         case RunState.WAITING:
@@ -90,6 +95,15 @@ def _ended(tx: Tx, run: RunLine, timezone: str, now: Instant) -> str:
             return f"It was cancelled{took}: {_cancelled(run)}."
         case _:
             assert_never(state)
+
+
+def _worker_gone(tx: Tx, run: RunLine) -> str | None:
+    """How the worker of a running run is gone, as a clause; None where it lives, as far as can be told from here."""
+    row = tx.read_worker(run.worker) if run.worker else None
+    if row is not None and row[5] is not None:
+        return "was declared dead" if row[6] == "dead" else "left"
+    here = worker_lines(tx, socket.gethostname()) if row is not None else ()
+    return "died" if any(w.id == run.worker and w.alive is False for w in here) else None
 
 
 _AMOUNTED = {"action": "an action", "report": "a report", "needs_you": "something that needs you"}

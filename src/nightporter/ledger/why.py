@@ -5,9 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, assert_never
 
+from nightporter.clock import Instant
 from nightporter.ledger.lines import reason_sentence
 from nightporter.ledger.pages import plain
 from nightporter.words import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One thing that is so, with its name."""
+
+    name: str
+    value: str
+
+    def as_json(self) -> dict[str, Any]:
+        return plain(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +35,10 @@ class Explanation:
     reason: str | None = None
     run_id: str | None = None
     firing_id: str | None = None
+    slot: Instant | None = None
+    """The slot that has not come yet, where it is about one."""
+    facts: tuple[Fact, ...] = ()
+    """What the text is made of."""
 
     def as_json(self) -> dict[str, Any]:
         return plain(self)

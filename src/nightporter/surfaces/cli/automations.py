@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from typing import Annotated
 
@@ -18,6 +19,7 @@ from nightporter.store import Tx
 from nightporter.surfaces.cli.echo import schedules_of_others
 from nightporter.surfaces.cli.listing import cells
 from nightporter.surfaces.cli.place import USUAL, Common, DryRun, Place, opened, person
+from nightporter.words import Definition
 
 Name = Annotated[str, Parameter(help="Its name or id, or the beginning of one.")]
 
@@ -53,7 +55,7 @@ def _show(place: Place, found: AutomationDetail, warned: tuple[str, ...]) -> Non
     out.facts([
         ("id", line.id), ("owner", line.owner), ("workspace", line.workspace if line.workspace != "default" else ""),
         ("kept in", f"{line.truth} {line.path}".strip()), ("version", str(line.version)),
-        ("runs", line.target), ("fires", row[2]),
+        ("runs", f"{line.target} {_does(definition)}".strip()), ("fires", row[2]),
         ("kept as", "\n".join(
             f"{t.schedule.kind} {t.schedule.expression}" for t in line.triggers if t.schedule is not None)),
         ("next", "\n".join(f"{spoken(f.at, f.timezone)}  {f.trigger}" for f in found.next_fires)),
@@ -92,6 +94,23 @@ def _show(place: Place, found: AutomationDetail, warned: tuple[str, ...]) -> Non
         out.table(("state", "destination", "run", "why"), [
             (d.state, d.destination, d.run_id, d.error or d.reason_sentence) for d in found.open_deliveries
         ])
+
+
+def _does(definition: Definition | None) -> str:
+    """What runs, on one line: a command, a function, an address, or the beginning of a text."""
+    config = {} if definition is None else definition.target.config
+    command = config.get("command")
+    if isinstance(command, (list, tuple)):
+        return shlex.join(str(word) for word in command)
+    if "file" in config:
+        return shlex.join([str(config["file"]), *(str(each) for each in config.get("args") or ())])
+    if "url" in config:
+        return f"{config.get('method') or ''} {config['url']}".strip()
+    said = " ".join(str(command or config.get("call") or config.get("text") or "").split())
+    return said if len(said) <= SHOWN else said[:SHOWN] + " ..."
+
+
+SHOWN = 200
 
 
 def _or_none(value: int | None) -> str:

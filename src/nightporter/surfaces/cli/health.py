@@ -120,13 +120,13 @@ def doctor(*, common: Common = USUAL) -> int:
     if place.out.as_json:
         place.out.json(found.as_json())
         return 0 if found.healthy else UNHEALTHY
+    if found.healthy:
+        place.out.line(f"Nothing to do. Looked at: {', '.join(found.checked)}.")
     for finding in found.findings:
         place.out.line(f"{finding.severity:<8} {finding.what}")
         for name, text in (("why", finding.why), ("next", finding.next)):
             if text:
                 place.out.line(f"         {name}: {text}")
-    if found.healthy:
-        place.out.line(f"Nothing to do. Looked at: {', '.join(found.checked)}.")
     return 0 if found.healthy else UNHEALTHY
 
 

@@ -11,6 +11,7 @@ from nightporter.errors import BadInput, location
 from nightporter.ledger import automations, refused_files
 from nightporter.ledger.lines import AutomationLine, run_line
 from nightporter.ledger.moments import spoken
+from nightporter.ledger.status import stop_of
 from nightporter.store import Tx
 from nightporter.surfaces.cli.place import USUAL, Common, Place, opened
 from nightporter.words import Reason
@@ -22,10 +23,12 @@ def list_(
 ) -> None:
     """All automations with their state and why, their schedule, next fire and last outcome."""
     with opened(common) as place:
-        found, refused = place.read(lambda tx: (automations(tx, cursor=cursor, limit=limit), refused_files(tx)))
+        found, refused, stop = place.read(lambda tx: (
+            automations(tx, cursor=cursor, limit=limit), refused_files(tx), stop_of(tx)))
         last = {} if place.out.as_json else place.read(lambda tx: {line.id: _last(tx, line) for line in found.items})
         if place.out.as_json:
-            place.out.json({**found.as_json(), "refused_files": [file.as_json() for file in refused]})
+            place.out.json({**found.as_json(), "refused_files": [file.as_json() for file in refused],
+                            "stopped": None if stop is None else stop.as_json()})
             return
         place.out.table(
             ("state", "name", "when", "next", "last", "queued", "running", "why"),
@@ -34,6 +37,9 @@ def list_(
         )
         if found.next_cursor:
             place.out.note(f"more: nightporter list --cursor {found.next_cursor}")
+        if stop is not None:
+            by = stop.by or "somebody"
+            place.out.note(f"everything is stopped by {by}: nothing starts until nightporter stop --lift")
         for file in refused:
             why = f": {file.why}" if file.why else ""
             place.out.note(f"not taken: {file.where}: {file.what}{why}")

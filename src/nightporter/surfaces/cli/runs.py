@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from nightporter import operations
 from nightporter.clock import Instant
-from nightporter.errors import Conflict
+from nightporter.errors import BadInput, Conflict
 from nightporter.ledger import Page, RunDetail, dead_letters, resolve, resolve_run, run_detail
 from nightporter.ledger import explain as explain_it
 from nightporter.ledger import runs as list_runs
@@ -116,11 +116,17 @@ def _over(detail: RunDetail) -> bool:
 
 
 def explain(
-    subject: Annotated[str, Parameter(help="An automation, a run, or a firing.")], *,
-    at: Annotated[str | None, Parameter(help="With an automation: 07:30, or 2026-11-03T07:30.")] = None,
+    subject: Annotated[str, Parameter(help="An automation, a run, or a firing.")],
+    moment: Annotated[str | None, Parameter(help="With an automation: as --at.")] = None, *,
+    at: Annotated[str | None, Parameter(
+        help="With an automation: 07:30, or 2026-11-03T07:30; past, or to come.")] = None,
     common: Common = USUAL,
 ) -> None:
-    """Why it ran, ran late, ended and was delivered as it was, or did not run; in a sentence or two."""
+    """Why it ran, ran late, ended and was delivered as it was, or did not run; or what will become of a slot that
+    comes, and what it will be asked. In a paragraph, and the facts below."""
+    if moment is not None and at is not None:
+        raise BadInput("a moment and --at say the same", next="leave one of them out")
+    at = moment if at is None else at
     with opened(common) as place:
         found = place.read(lambda tx: explain_it(tx, subject, place.clock.now(), at=at))
         run_id = found.run_id
@@ -131,6 +137,7 @@ def explain(
         place.out.json(found.as_json())
     else:
         place.out.line(found.text)
+        place.out.facts([(fact.name, fact.value) for fact in found.facts])
         if goes_on and not works:
             place.out.note("no desk is running, so nothing comes of it: nightporter up starts one")
 
