@@ -276,13 +276,14 @@ class _Batch:
         policy = trigger.policy
         priority = BY_HAND_PRIORITY if trigger.kind == "manual" else policy.priority
         # All of a batch are of one instant: who was told first stands a microsecond before who was told next.
-        rank = self.now + priority * 10 * SECOND + self.admitted
+        run_after = max(self.now, firing.not_before or self.now)
+        rank = run_after + priority * 10 * SECOND + self.admitted
         self.admitted += 1
         run = NewRun(
             run_id, trigger.workspace, trigger.automation_id, trigger.trigger_id, firing_id, trigger.kind,
-            trigger.definition_version, policy.runner, blocked, rank, priority,
-            policy.attempts, firing.scheduled_for, firing.root, firing.depth, firing.replay_of,
-            int(_says_something(firing)),
+            trigger.definition_version, policy.runner, blocked or ("time" if run_after > self.now else None), rank,
+            priority, policy.attempts, firing.scheduled_for, firing.root, firing.depth, firing.replay_of,
+            int(_says_something(firing)), run_after, int(firing.catchup), firing.stale_at,
         )
         self.arrivals.append(
             Arrival(run, trigger.concurrent, policy.cooldown, trigger.state, firing.text, firing.payload)

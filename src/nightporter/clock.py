@@ -20,6 +20,8 @@ SECOND = 1_000_000
 MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
+LOOK_SECONDS = 1.0
+"""How long a wait sleeps before it looks at the wall again."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FIRST = -62_135_596_800 * SECOND
@@ -86,6 +88,9 @@ class Clock(Protocol):
     def monotonic(self) -> int:
         """Microseconds on a clock that never steps; only differences mean anything."""
 
+    def elapsed(self) -> int:
+        """As `monotonic`, and it goes on while the machine sleeps."""
+
     def wait(self, until: Instant, kick: Kick) -> None:
         """Return when the wall reaches `until` or the kick rings, whichever is first."""
 
@@ -99,19 +104,23 @@ class SystemClock:
     def monotonic(self) -> int:
         return time.monotonic_ns() // 1000
 
+    def elapsed(self) -> int:
+        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000
+
     def wait(self, until: Instant, kick: Kick) -> None:
-        # An hour at most a sleep: a wall that steps back must not turn into days of silence.
+        # The sleep goes by a clock that stands still while the machine sleeps, and the wall may be set meanwhile.
         while (left := until - self.now()) > 0:
-            if kick.wait(min(left / SECOND, 3600.0)):
+            if kick.wait(min(left / SECOND, LOOK_SECONDS)):
                 return
 
 
 class ManualClock:
-    """A clock that tests move by hand. Wall and monotonic move together unless `step` is used."""
+    """A clock that tests move by hand. Its three move together unless `step` or `sleep` is used."""
 
     def __init__(self, start: Instant | datetime) -> None:
         self._now = int(instant(start)) if isinstance(start, datetime) else int(start)
         self._monotonic = 0
+        self._asleep = 0
         self._moved = threading.Condition()
 
     def now(self) -> Instant:
@@ -120,11 +129,21 @@ class ManualClock:
     def monotonic(self) -> int:
         return self._monotonic
 
+    def elapsed(self) -> int:
+        return self._monotonic + self._asleep
+
     def advance(self, by: timedelta) -> None:
         """Time passes: both clocks move on."""
         with self._moved:
             self._now += micros(by)
             self._monotonic += micros(by)
+            self._moved.notify_all()
+
+    def sleep(self, by: timedelta) -> None:
+        """The machine sleeps: the wall moves on, and what measures durations stands still."""
+        with self._moved:
+            self._now += micros(by)
+            self._asleep += micros(by)
             self._moved.notify_all()
 
     def step(self, by: timedelta) -> None:

@@ -50,6 +50,8 @@ class Config:
     keep_ledger: timedelta = timedelta(days=30)
     """How long ledger lines, transitions, dead letters and unread messages are kept; 30 days at the least, and never
     less than `keep_runs`; a dead letter until its message was read. NIGHTPORTER_KEEP_LEDGER. Read by sweep."""
+    boot_push: timedelta = timedelta(seconds=60)
+    """How much later what is overdue begins, at most, after a restart. NIGHTPORTER_BOOT_PUSH. Read by engine."""
     patience: timedelta = timedelta(seconds=60)
     """How long a write waits for a store that another process holds. NIGHTPORTER_PATIENCE. Read by store."""
 

@@ -12,6 +12,8 @@
     |                      +---- lose -------> lost         (worker dead)
     +------------ requeue -- lost or review    lost -- set_aside --> review -- dismiss --> failed
 
+   queued -- lapse --> skipped    (too old to be begun)
+
 Rule 1.  What is not in the tables does not happen. Rules that decide what becomes of a run ask `step()`; queries
          change only what stands in the state they start from.
 Rule 2.  Each transition is a named query whose header repeats "from -> to"; a test compares the headers
@@ -53,7 +55,7 @@ class RunState(StrEnum):
     CANCELLED = "cancelled"
     """Ended on request: by a person, a newer run, or the removal of its automation."""
     SKIPPED = "skipped"
-    """Had nothing to say."""
+    """Had nothing to say, or was too old to be begun."""
 
 
 class RunEvent(StrEnum):
@@ -71,6 +73,8 @@ class RunEvent(StrEnum):
     """Somebody, or a newer run, asked for its end."""
     SKIP = "skip"
     """The attempt ended well and had nothing to say."""
+    LAPSE = "lapse"
+    """It waited until it was too old to be begun."""
     RETRY = "retry"
     """The attempt failed and another is worth it: it waits for its time; the attempt is used."""
     RELEASE = "release"
@@ -176,6 +180,7 @@ _Q, _R, _L, _V, _H = RunState.QUEUED, RunState.RUNNING, RunState.LOST, RunState.
 TRANSITIONS: Mapping[tuple[RunState, RunEvent], RunState] = {
     (_Q, RunEvent.CLAIM): _R,
     (_Q, RunEvent.CANCEL): RunState.CANCELLED,
+    (_Q, RunEvent.LAPSE): RunState.SKIPPED,
     (_R, RunEvent.SUCCEED): RunState.SUCCEEDED,
     (_R, RunEvent.FAIL): RunState.FAILED,
     (_R, RunEvent.TIME_OUT): RunState.TIMED_OUT,

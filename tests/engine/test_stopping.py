@@ -110,7 +110,7 @@ async def test_a_desk_whose_sweep_waits_for_the_store_stops_all_the_same(
 async def test_a_boot_that_fails_leaves_nothing_running(engines: Engines, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = engines()
 
-    def fails(self: Engine) -> None:
+    def fails(self: Engine, push: int) -> None:
         raise RuntimeError("one surprise")
 
     monkeypatch.setattr(Engine, "_lead", fails)

@@ -32,6 +32,13 @@ def be(machine: str = "", off: float = 0.0, role: Role = "desk", namespace: str 
         setattr(api, "Engine", functools.partial(Engine, role=role))  # noqa: B010  mypy forbids the assignment
 
 
+def sleep_for(seconds: float) -> None:
+    """This machine sleeps for so long: its wall clock and the time since its boot go on, and nothing else does."""
+    slept = SystemClock().elapsed() - SystemClock().monotonic() + int(seconds * SECOND)
+    setattr(SystemClock, "elapsed", lambda self: self.monotonic() + slept)  # noqa: B010
+    off_by(_off / SECOND + seconds)
+
+
 def off_by(seconds: float) -> None:
     """The wall clock of this machine is off by so much."""
     global _off

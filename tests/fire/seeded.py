@@ -14,7 +14,7 @@ def slot_early() -> None:
     """The slot is moved on in a transaction of its own, before the one that admits its firing."""
     from nightporter.admission import admit
     from nightporter.rules.zones import TZDATA
-    from nightporter.sources.clock import Plan
+    from nightporter.sources.plan import Plan
     from nightporter.sources.together import Together
 
     def written(self: Together, plans: Sequence[Plan], _: object, now: Any) -> list[Any]:

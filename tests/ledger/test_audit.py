@@ -22,7 +22,7 @@ from words import a_clock_trigger
 TABLES = (
     "setting", "automation", "automation_version", "trigger", "trigger_version", "pause", "firing", "firing_payload",
     "run", "run_output", "transition", "effect", "child", "delivery", "delivery_try", "inbox", "worker", "rollup_month",
-    "definition_change", "quarantine",
+    "definition_change", "quarantine", "missed_card", "gap",
 )
 
 

@@ -75,6 +75,24 @@ PLANTS = (
     Plant("I-10b", "a range says one too many", line(MISSED, "slots = slots + 1")),
     Plant("I-10b", "a pause says one too few", line(PAUSED, "slots = slots - 1")),
     Plant("I-10b", "a lower bound is above the truth", line(MISSED, "slots = 400, slots_exact = 0")),
+    Plant("I-11", "more wait than may", lambda night: [
+        ("INSERT INTO missed_card (id, workspace, automation_id, trigger_id, firing_id, slot, state, created_at) "
+         "SELECT ?, workspace, automation_id, trigger_id, firing_id, slot, state, created_at FROM missed_card "
+         "WHERE id = (SELECT min(id) FROM missed_card WHERE state = 'pending' AND substr(id, 1, 4) = 'msd_')",
+         f"copy_{n}") for n in range(20)]),
+    Plant("I-12", "an executed card names no run", plain(
+        ("UPDATE missed_card SET run_id = NULL WHERE state = 'executed'",))),
+    Plant("I-12", "a card is of another slot than its line", plain(
+        ("UPDATE missed_card SET slot = slot + 1 WHERE state = 'pending'",))),
+    Plant("I-12", "a card was decided by nobody", plain(
+        ("UPDATE missed_card SET state = 'dismissed' WHERE state = 'pending'",))),
+    Plant("I-12", "a card became the run of another slot", lambda night: [
+        ("UPDATE missed_card SET run_id = ? WHERE state = 'executed'", night.runs["told"])]),
+    Plant("I-12", "a card waits for what was removed", lambda night: [
+        ("UPDATE missed_card SET automation_id = ? WHERE state = 'pending'", night.runs["gone"])]),
+    Plant("I-57", "two runs make up for one gap", lambda night: [
+        ("UPDATE run SET catchup = 1, source = 'clock', ran_late = CASE WHEN started_at IS NULL THEN 0 ELSE 1 END "
+         "WHERE automation_id = ?", night.runs["asleep"])]),
     # the armed slot
     Plant("I-13", "a slot passed under a desk that was there", plain(
         ("INSERT INTO setting (key, value) VALUES ('stopped', '{}')",)), later=25 * MINUTE, booted=True),

@@ -11,9 +11,9 @@ from explained import NOW, daily, said, slot_run
 from nightporter import operations
 from nightporter.admission import admit
 from nightporter.errors import NotFound
-from nightporter.sources.clock import plan
+from nightporter.sources.clock import settle
+from nightporter.sources.plan import read_and_plan
 from nightporter.store import Store
-from nightporter.store.tx_clock import schedule_from
 from nightporter.words import (
     Ended,
     Firing,
@@ -124,7 +124,7 @@ def test_a_one_shot_that_was_missed_is_explained(store: Store) -> None:
     automation = an_automation(store, a_definition(triggers=[once]), now=NOW)
     late = after(NOW, hours=3)
     armed = store.read(lambda tx: tx.due(late, 5))[0]
-    settled = plan(armed, schedule_from(armed.schedule), late)
+    settled = read_and_plan(armed, late)
     store.write(lambda tx: admit(tx, settled.firings, now=late))
     text = said(store, automation, late, at="2026-03-27T09:00").text
     assert text.startswith("brief missed its moment for its slot of 2026-03-27 09:00 UTC: its moment passed while")
@@ -154,3 +154,19 @@ def test_what_is_not_there_is_an_error_that_says_what_is_near(store: Store) -> N
     with pytest.raises(NotFound) as caught:
         said(store, "breif")
     assert caught.value.next == "did you mean brief?"
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("sleep", "the machine slept, or the desk stood still, from 2026-03-27 08:55 UTC to 2026-03-27 12:00 UTC"),
+        ("step_forward", "the clock was set forward from 2026-03-27 08:55 UTC to 2026-03-27 12:00 UTC"),
+        ("restored", "the store was put back to 2026-03-27 08:55 UTC"),
+    ],
+)
+def test_what_was_missed_in_a_gap_names_it(store: Store, kind: str, expected: str) -> None:
+    hourly = an_automation(store, a_definition(triggers=[a_clock_trigger("0 * * * *")]), now=NOW)
+    noon = after(NOW, hours=4, minutes=5)
+    store.write(lambda tx: tx.write_gap(kind, after(NOW, minutes=55), after(NOW, hours=4), worker="wrk_1"))
+    store.write(lambda tx: settle(tx, hourly, now=noon))
+    assert expected in said(store, hourly, noon, at=after(NOW, hours=2)).text

@@ -21,6 +21,8 @@ from nightporter.words import (
     Ending,
     ErrorClass,
     Limits,
+    Missed,
+    MissedPolicy,
     Overlap,
     QuietHours,
     Reason,
@@ -142,6 +144,16 @@ def missed_policy(store: Store) -> Explanation:
     later = after(NOW, hours=1, minutes=5)
     store.write(lambda tx: settle(tx, automation, now=later))
     return said(store, automation, later, at=after(NOW, minutes=20))
+
+
+def stale(store: Store) -> Explanation:
+    daily = a_clock_trigger(missed=Missed(MissedPolicy.RUN_ONCE, timedelta(hours=2)))
+    automation = an_automation(store, a_definition(triggers=[daily]), now=NOW)
+    nine = after(NOW, hours=1)
+    store.write(lambda tx: settle(tx, automation, now=nine))
+    noon = after(NOW, hours=4)
+    assert begin(store, noon) == []
+    return said(store, automation, noon, at=nine)
 
 
 def suppressed_duplicate(store: Store) -> Explanation:
@@ -282,6 +294,7 @@ SCENES: dict[Reason, tuple[Callable[[Store], Explanation], str]] = {
         missed_policy,
         r"did not run for 6 slots from 2026-03-27 08:10 UTC to .* desk was back at 2026-03-27 09:00 UTC",
     ),
+    Reason.STALE: (stale, r"never started\. It was not begun any more: it waited to begin .*`nightporter run brief`"),
     Reason.SUPPRESSED_DUPLICATE: (suppressed_duplicate, r"did not run again .* it became run_\w+ \(the id is order-17"),
     Reason.PAYLOAD_TOO_LARGE: (payload_too_large, r"refused .* larger than the desk accepts \(262145 bytes"),
     Reason.UNREADABLE: (unreadable, r"trigger clock fires no more: .* cannot be read \(no zone is named Mars\)"),

@@ -111,7 +111,7 @@ def test_one_that_is_past_by_the_new_rules_and_had_not_fired_has_its_line(night:
     assert night.source.rezone() == 1
     until(night, at(9, 0))
     assert told(night) == [
-        ("admitted", "2026-10-06T17:00:00Z"), ("collapsed", "2026-10-07T16:00:00Z"),
+        ("admitted", "2026-10-06T17:00:00Z"), ("admitted", "2026-10-07T16:00:00Z"),
         ("admitted", "2026-10-08T16:00:00Z"),
     ]
 

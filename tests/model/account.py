@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from model.missing import COUNTED, GRACE, Missing, counted, owed, told
 from model.slots import MICRO, Slots
 from model.standing import Automation, Trigger
 from model.trouble import Admitted
@@ -20,9 +21,7 @@ from nightporter.words import Answer, Firing, Overlap, Settled
 
 OPEN = ("queued", "running", "held")
 ENDED = ("succeeded", "failed", "timed_out", "cancelled", "skipped")
-GRACE = 120 * MICRO
 HOUR = 3_600 * MICRO
-COUNTED = 480
 TOO_LARGE = 262_144
 
 
@@ -72,6 +71,8 @@ class Run:
     states: list[str] = field(default_factory=lambda: ["queued"])
     ready: int = 0
     """When its wait is over; 0 where it waits for no time."""
+    stale_at: int | None = None
+    """When it is too old to be begun."""
     attempt: int = 0
     token: int = 0
     worker: str = ""
@@ -143,6 +144,7 @@ class Account:
     taker: str = ""
     """The worker that is offered what is admitted."""
     tally: Counter[str] = field(default_factory=Counter)
+    missing: Missing = field(default_factory=Missing)
     _turns: Iterator[int] = field(default_factory=itertools.count)
 
     def named(self, name: str) -> Automation | None:
@@ -235,6 +237,8 @@ class Account:
         if verdict == "admitted":
             assert run is not None
             self._admit(run, trigger, slot, now, place)
+            if isinstance(firing, Firing):
+                self._waits_its_turn(self.runs[run], firing, now)
         for one in begun:
             self.begins_at_once(one, now)
 
@@ -257,6 +261,12 @@ class Account:
             Overlap.PARALLEL if by_hand else trigger.overlap, slot, a.wish.attempts,
         )
         trigger.runs += 1
+
+    @staticmethod
+    def _waits_its_turn(run: Run, firing: Firing, now: int) -> None:
+        run.stale_at = firing.stale_at
+        if firing.not_before is not None and firing.not_before > now:
+            run.ready, run.rank = firing.not_before, run.rank + firing.not_before - now
 
     # -- a start ----------------------------------------------------------------------------------------------
 
@@ -293,36 +303,16 @@ class Account:
 
     # -- slots ------------------------------------------------------------------------------------------------
 
-    def owed(self, trigger: Trigger, now: int) -> list[tuple[object, ...]]:
-        """How the slots up to now should be answered: `(slot,)` alone, `(from, to, how many, exactly)` together."""
-        if trigger.owed is None:
-            return []
-        slots = trigger.slots
-        limit = now - GRACE
-        answers: list[tuple[object, ...]] = []
-        first = slots.next(trigger.owed)
-        if first is None or first > now:
-            return []
-        if first < limit:
-            if trigger.plan[0] == "at":
-                answers.append((first, first, 1, True))
-            else:
-                answers.append((first, limit - 1, *counted(trigger, slots.count(first - 1, limit - 1))))
-        answers += [(slot,) for slot in slots.between(max(first, limit) - 1, now)]
-        return answers
-
     def hear_slots(
         self, trigger: Trigger, heard: Sequence[Admitted], now: int
     ) -> bool:
         """The slots of a trigger up to now were answered so. Whether one became a run."""
-        expected = self.owed(trigger, now)
-        told = [
-            (f.slot_from, f.slot_to, f.count, f.exact) if isinstance(f, Settled) else (f.scheduled_for,)
-            for _, f, *_ in heard
-        ]
-        assert told == expected, f"{trigger.id} at {now} answered {told}, and owed {expected}"
+        expected = owed(trigger, now)
+        answered = [told(firing) for _, firing, *_ in heard]
+        assert answered == expected, f"{trigger.id} at {now} answered {answered}, and owed {expected}"
         for one in heard:
             assert one[0] == now
+            self.missing.hear(trigger, one[1], now)
             self.hear(*one)
         trigger.moves_on(now)
         return any(answer.run_id is not None for _, _, answer, *_ in heard)
@@ -345,7 +335,7 @@ class Account:
         run.ended_at, run.outcome, run.reason, run.dead = now, outcome, reason, dead
         a = run.automation
         a.told_of += 1
-        if state in ("succeeded", "skipped"):
+        if state in ("succeeded", "skipped") and reason != "stale":
             a.errors = 0
         elif state in ("failed", "timed_out"):
             a.errors += 1
@@ -369,11 +359,5 @@ def is_once(wish: Wish) -> bool:
     return isinstance(wish.schedule, tuple) and wish.schedule[0] == "at" and wish.clock_on
 
 
-def counted(trigger: Trigger, count: int) -> tuple[int, bool]:
-    """As a line tells it: calendars are not enumerated without end."""
-    if trigger.plan[0] != "every" and count > COUNTED:
-        return COUNTED, False
-    return count, True
-
-
-__all__ = ["COUNTED", "ENDED", "GRACE", "HOUR", "OPEN", "Account", "Delivery", "Run", "Slots", "counted", "is_once"]
+__all__ = ["COUNTED", "ENDED", "GRACE", "HOUR", "OPEN", "Account", "Delivery", "Run", "Slots", "counted",
+           "is_once", "owed"]

@@ -134,6 +134,7 @@ class Asking(Desk):
         a.turns("removed", now)
         for trigger in a.triggers.values():
             trigger.owed = None
+            self.account.missing.dismiss(trigger.id)
         for run in self.account.of(a, "review"):
             self.account.conclude(run, "failed", None, "deleted", now)
         for run in self.account.of(a, "queued", "held"):

@@ -66,6 +66,10 @@ def _compare(tx: Tx, account: Account, *, exactly: bool) -> None:
     told = {(run, kind) for run, kind in rows("SELECT run_id, kind FROM inbox") if run in account.runs}
     same("messages", told, {(r.id, kind) for r in account.runs.values() for kind in r.notices})
     _compare_automations(rows, account)
+    cards: dict[str, dict[int, str]] = {}
+    for trigger, slot, state in rows("SELECT trigger_id, slot, state FROM missed_card"):
+        cards.setdefault(trigger, {})[slot] = state
+    same("cards", cards, {trigger: of for trigger, of in account.missing.cards.items() if of})
     same("the stop", bool(rows("SELECT 1 FROM setting WHERE key = 'stopped'")), account.stopped)
 
 

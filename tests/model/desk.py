@@ -7,7 +7,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from model.account import Account, counted
+from model.account import Account, counted, owed
 from model.standing import Automation
 from model.trouble import Admitted, Done, Trouble, Watched, overheard
 from model.wishes import RUNNERS
@@ -121,7 +121,7 @@ class Desk:
         for _, trigger in sorted(a.triggers.items()):
             if trigger.owed is None or (trigger.armed or 0) > now:
                 continue
-            heard = hearing.take(len(self.account.owed(trigger, now)))
+            heard = hearing.take(len(owed(trigger, now)))
             ran = self.account.hear_slots(trigger, heard, now)
             if trigger.owed is None and not ran:
                 a.complete(now)

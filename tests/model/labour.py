@@ -51,9 +51,11 @@ class Labour(Asking):
                 run.ready = 0
                 if run.state == "held":
                     run.becomes("queued")
+        self._lapse(now)
         ranks: dict[str, int] = {}
         for one in claimed:
             run = self.account.run(one.work.run_id)
+            assert run.began is not None or run.stale_at is None or run.stale_at >= now, f"{run.id} is stale"
             self._may_start(run, worker, now, by_name=only is not None)
             in_turn = self.went_back or ranks.get(one.work.workspace, 0) <= run.rank
             assert in_turn, f"{run.id} was claimed out of its turn"
@@ -65,6 +67,17 @@ class Labour(Asking):
             self._nobody_was_left(worker, now)
         if error is None:
             worker.flying += claimed
+
+    def _lapse(self, now: int) -> None:
+        """Runs that a claim met and that were too old to be begun have ended."""
+        stale = [r for r in self.account.in_state("queued") if r.began is None and r.stale_at is not None
+                 and r.stale_at < now and r.ready <= now]
+        ended = self.store.read(lambda tx: {row[0] for row in tx.sql._connection.execute(  # type: ignore[attr-defined]
+            "SELECT id FROM run WHERE state = 'skipped' AND reason = 'stale'")}) if stale else set()
+        for run in stale:
+            if run.id in ended:
+                self.account.conclude(run, "skipped", None, "stale", now)
+                self.tally["lapsed"] += 1
 
     def _may_start(self, run: Run, worker: Worker, now: int, *, by_name: bool) -> None:
         self.account.may_start(run)

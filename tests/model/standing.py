@@ -21,6 +21,8 @@ class Trigger:
     overlap: Overlap = Overlap.PARALLEL
     removed: bool = False
     plan: Plan = ("", "", "")
+    missed: tuple[str, int | None] | None = None
+    """What was chosen of missed slots, and how many seconds it reaches back."""
     anchor: int = 0
     owed: int | None = None
     """Slots after it are owed and have no answer yet; None: it is not armed."""
@@ -142,4 +144,6 @@ class Automation:
             if clock.plan != wish.schedule:
                 clock.anchor = now
             clock.plan, clock.enabled, clock.removed, clock.owed = wish.schedule, wish.clock_on, False, None
-        clock.overlap = wish.clock or Overlap.SKIP
+        runs_all = wish.missed is not None and wish.missed[0] == "run_all"
+        clock.overlap = wish.clock or (Overlap.QUEUE if runs_all else Overlap.SKIP)
+        clock.missed = wish.missed

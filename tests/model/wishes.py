@@ -19,6 +19,8 @@ from nightporter.words import (
     Ending,
     ErrorClass,
     Limits,
+    Missed,
+    MissedPolicy,
     Outcome,
     Overlap,
     Reason,
@@ -72,6 +74,8 @@ class Wish:
     """Seconds from when it is written."""
     deliver: frozenset[str] = frozenset()
     priority: int = 50
+    missed: tuple[str, int | None] | None = None
+    """The policy of missed slots, and how many seconds it reaches back."""
 
 
 OVERLAPS = st.sampled_from([None, Overlap.SKIP, Overlap.QUEUE, Overlap.QUEUE, Overlap.PARALLEL, Overlap.REPLACE])
@@ -95,6 +99,9 @@ PARTS: dict[str, st.SearchStrategy[Any]] = {
     "deliver": st.sampled_from([frozenset(), *map(frozenset, (
         {"hook"}, {"pager"}, {"hook", "inbox"}, {"hook", "pager", "quiet"}, {"inbox", "kept", "nowhere"}))]),
     "priority": st.sampled_from([50, 50, 5, 90]),
+    "missed": st.sampled_from([
+        None, None, None, ("run_once", None), ("run_once", 1800), ("skip", None), ("review", None), ("review", 7200),
+        ("run_all", None), ("run_all", 600)]),
 }
 assert set(PARTS) == {f.name for f in fields(Wish)}
 
@@ -107,6 +114,10 @@ def fixed(wish: Wish, now: Instant) -> Wish:
     changes: dict[str, Any] = {}
     if wish.schedule is None and (wish.clock is not None or not wish.clock_on):
         changes.update(clock=None, clock_on=True)  # of a trigger that is not there
+    contradict = wish.missed is not None and wish.missed[0] == "run_all" and wish.clock in (
+        Overlap.SKIP, Overlap.REPLACE)
+    if wish.schedule is None or contradict:
+        changes["missed"] = None
     if isinstance(wish.schedule, int):
         changes["schedule"] = ("at", rfc3339(Instant((now + wish.schedule) // SECOND * SECOND)), "UTC")
     if wish.expires is not None and wish.expires < 10**12:
@@ -121,7 +132,9 @@ def definition_of(name: str, wish: Wish) -> Definition:
     if wish.schedule is not None:
         kind, expression, zone = wish.schedule  # type: ignore[misc]  # fixed: it is a plan
         triggers.append(a_clock_trigger(
-            expression, kind=kind, timezone=zone, overlap=wish.clock, enabled=wish.clock_on))
+            expression, kind=kind, timezone=zone, overlap=wish.clock, enabled=wish.clock_on,
+            missed=None if wish.missed is None else Missed(
+                MissedPolicy(wish.missed[0]), None if wish.missed[1] is None else timedelta(seconds=wish.missed[1]))))
     return a_definition(
         name, runner=wish.runner, triggers=triggers, deliver=[SENT_TO[d] for d in sorted(wish.deliver)],
         limits=Limits(per_hour=wish.per_hour, queued=wish.queued, concurrent=wish.concurrent, timeout=None),

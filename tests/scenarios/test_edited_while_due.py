@@ -14,9 +14,9 @@ from scenes import a_night, armed, at, slots, until
 
 from nightporter import operations
 from nightporter.clock import Instant
-from nightporter.sources.clock import Plan, answer, plan
+from nightporter.sources.clock import answer
+from nightporter.sources.plan import Plan, read_and_plan
 from nightporter.store import Store, Tx, open_store
-from nightporter.store.tx_clock import schedule_from
 from nightporter.store.upshot import Unwritten, Upshot
 from words import a_clock_trigger, a_definition
 
@@ -42,7 +42,7 @@ def edit(name: str, trigger: Any, now: Instant) -> Callable[[Tx], None]:
 def read(night: Night) -> list[Plan]:
     """What the scheduler reads as due at ten, and makes of it."""
     due = night.store.read(lambda tx: tx.due(at("10:00"), 250))
-    return [plan(armed, schedule_from(armed.schedule), at("10:00")) for armed in due]
+    return [read_and_plan(armed, at("10:00")) for armed in due]
 
 
 def answered(plans: Sequence[Plan]) -> Callable[[Tx], None]:

@@ -15,11 +15,15 @@ from nightporter.clock import HOUR, SECOND, Instant, Kick, ManualClock, rfc3339
 from nightporter.rules.schedule import next_due, parse
 from nightporter.rules.zones import TZDATA
 from nightporter.sources import clock as clock_module
-from nightporter.sources.clock import ClockSource, plan, settle
+from nightporter.sources.clock import ClockSource, settle
+from nightporter.sources.plan import plan
 from nightporter.store import Store, Tx
 from nightporter.store.tx_clock import Armed, schedule_text
-from nightporter.words import Firing, Overlap, Schedule, Settled, Verdict
+from nightporter.words import Firing, Overlap, Policy, Schedule, Settled, Verdict
 from words import a_clock_trigger, an_automation, rows, trigger_of
+
+POLICY = Policy(Overlap.SKIP, None, None, 0, None, 50, 1, "echo")
+"""One that says nothing of missed slots."""
 
 
 @pytest.fixture
@@ -146,11 +150,11 @@ def test_two_minutes_late_is_only_late(store: Store, clock: ManualClock, source:
 def test_more_than_two_minutes_late_is_missed_and_told_by_one_line(
     store: Store, clock: ManualClock, source: ClockSource
 ) -> None:
-    brief = cron(store, clock)
+    brief = cron(store, clock, "0 * * * *")
     clock.advance(timedelta(hours=1, seconds=120, microseconds=1))
     tick_all(source)
-    assert lines(store) == [("collapsed", "missed_policy", at(2026, 3, 27, 9), 1)]
-    assert armed_at(store, brief) == at(2026, 3, 28, 9)
+    assert lines(store) == [("missed", "missed_policy", at(2026, 3, 27, 9), 1)]
+    assert armed_at(store, brief) == at(2026, 3, 27, 10)
     assert source.not_run == 1
 
 
@@ -206,7 +210,7 @@ def test_every_slot_up_to_now_has_exactly_one_answer(slots_ago: int, expression:
     step = (next_due(schedule, anchor) or 0) - anchor
     first = Instant(anchor + step)
     now = Instant(anchor + step * (slots_ago + 1) + step // 3)
-    found = plan(Armed("a/clock", "a", schedule_text(schedule), 1, first, "", TZDATA), schedule, now)
+    found = plan(Armed("a/clock", "a", schedule_text(schedule), 1, first, "", TZDATA), schedule, POLICY, now)
     answered = sum(f.count if isinstance(f, Settled) else 1 for f in found.firings)
     assert answered == slots_ago + 1
     assert found.next_fire_at == anchor + step * (slots_ago + 2)
@@ -218,7 +222,7 @@ def test_every_slot_up_to_now_has_exactly_one_answer(slots_ago: int, expression:
 def test_verdicts_of_the_clock_are_those_of_the_words() -> None:
     schedule = Schedule("at", "2026-03-27T09:00", "UTC")
     slot = at(2026, 3, 27, 9)
-    [missed] = plan(Armed("a/clock", "a", "", 1, slot, "", ""), schedule, Instant(slot + HOUR)).firings
+    [missed] = plan(Armed("a/clock", "a", "", 1, slot, "", ""), schedule, POLICY, Instant(slot + HOUR)).firings
     assert isinstance(missed, Settled)
     assert missed.verdict is Verdict.MISSED
 

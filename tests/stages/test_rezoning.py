@@ -48,7 +48,7 @@ def test_an_occurrence_that_the_new_rules_have_passed_already_is_answered_and_no
     source = ClockSource(store, clock, Kick())
     source.rezone()
     tick_all(source)
-    assert lines(store) == [("collapsed", "missed_policy", NINE_IN_BERLIN, 1)]
+    assert lines(store) == [("admitted", None, NINE_IN_BERLIN, None)], "it is caught up"
     assert armed_at(store, brief) == NINE_IN_BERLIN + DAY
 
 
@@ -73,7 +73,7 @@ def test_an_occurrence_that_came_due_while_nobody_ran_is_answered_once(store: St
     source = ClockSource(store, clock, Kick())
     source.rezone()
     tick_all(source)
-    assert lines(store) == [("collapsed", "missed_policy", NINE_IN_BERLIN, 1)]
+    assert lines(store) == [("missed", "missed_policy", NINE_IN_BERLIN, 1)]
     clock.advance(timedelta(hours=12))
     assert tick_all(source) == 0
 

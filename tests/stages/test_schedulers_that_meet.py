@@ -12,8 +12,9 @@ from nightporter.clock import MINUTE, Kick, ManualClock
 from nightporter.errors import LostLead
 from nightporter.rules.schedule import parse
 from nightporter.rules.zones import TZDATA
-from nightporter.sources import clock as clock_module
-from nightporter.sources.clock import ClockSource, answer, plan
+from nightporter.sources import plan as plan_module
+from nightporter.sources.clock import ClockSource, answer
+from nightporter.sources.plan import read_and_plan
 from nightporter.store import Store, open_store
 from nightporter.store.tx_clock import schedule_from, schedule_text
 from nightporter.words import Schedule
@@ -26,7 +27,7 @@ def test_whoever_moves_the_slot_on_answers_it_and_the_other_does_not(store_url: 
     clock.advance(timedelta(hours=1))
     now = clock.now()
     read = [
-        [plan(armed, parse("cron", "0 9 * * *", "UTC"), now) for armed in store.read(lambda tx: tx.due(now, 10))]
+        [read_and_plan(armed, now) for armed in store.read(lambda tx: tx.due(now, 10))]
         for store in (one, other)
     ]
     assert len(one.write(lambda tx: answer(tx, read[0], now=now))) == 1
@@ -72,7 +73,7 @@ def test_an_edit_that_left_the_slot_where_it_was_wins_too(store: Store, clock: M
     [armed] = store.read(lambda tx: tx.due(now, 10))
     often = schedule_text(parse("cron", "* * * * *", "UTC"))
     store.write(lambda tx: tx.arm([(trigger_of(brief, "clock"), now, TZDATA, 2, often)]))
-    stale = plan(armed, parse("cron", "0 * * * *", "UTC"), now)
+    stale = read_and_plan(armed, now)
     assert store.write(lambda tx: answer(tx, [stale], now=now)) == []
     assert armed_at(store, brief) == now
     tick_all(ClockSource(store, clock, Kick()))
@@ -91,10 +92,10 @@ def test_a_trigger_that_was_mended_after_it_was_read_is_not_put_aside(
     def mended_meanwhile(text: str) -> Schedule:
         mended = schedule_text(parse("cron", "0 9 * * *", "UTC"))
         store.write(lambda tx: tx.arm([(trigger_of(brief, "clock"), slot, TZDATA, 2, mended)]))
-        monkeypatch.setattr(clock_module, "schedule_from", read)
+        monkeypatch.setattr(plan_module, "schedule_from", read)
         return read(text)
 
-    monkeypatch.setattr(clock_module, "schedule_from", mended_meanwhile)
+    monkeypatch.setattr(plan_module, "schedule_from", mended_meanwhile)
     tick_all(ClockSource(store, clock, Kick()))
     assert rows(store, "SELECT 1 FROM quarantine") == []
     assert [verdict for verdict, *_ in lines(store)] == ["admitted"]
@@ -106,7 +107,7 @@ def test_an_edit_that_came_between_wins(store: Store, clock: ManualClock) -> Non
     now = clock.now()
     [armed] = store.read(lambda tx: tx.due(now, 10))
     store.write(lambda tx: tx.disarm([trigger_of(brief, "clock")]))
-    stale = plan(armed, parse("cron", "0 9 * * *", "UTC"), now)
+    stale = read_and_plan(armed, now)
     assert store.write(lambda tx: answer(tx, [stale], now=now)) == []
     assert lines(store) == []
 

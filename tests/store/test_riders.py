@@ -88,7 +88,7 @@ class Taker:
 def offers(run: str, tx: Tx) -> list[str]:
     """What is left of the run."""
     tx.kick("queued")
-    new = NewRun(run, "", "", "", "", "", 1, "", None, 0, 0, 1, None, None, 0, None, 0)
+    new = NewRun(run, "", "", "", "", "", 1, "", None, 0, 0, 1, None, None, 0, None, 0, 0, 0, None)
     return [run] if run not in tx.offer("queued", [Arrival(new, None, 0, "", "", None)], now=Instant(0)) else []
 
 

@@ -114,6 +114,11 @@ class Night:
         asked = ", ".join(columns or ("verdict", "reason"))
         return self.sql(f"SELECT {asked} FROM firing WHERE source = ? ORDER BY {_WHEN}, id", source)
 
+    def run_after_all(self, automation: str) -> None:
+        """Its missed slots that wait for a person are run."""
+        for card in self.store.read(lambda tx: tx.cards(automation_id=automation)):
+            self.store.write(lambda tx, card=card: operations.execute_missed(tx, card.id, by="ann", now=self.now))  # type: ignore[misc]
+
     # -- runs -----------------------------------------------------------------------------------------------------
 
     def fire(self, automation: str, external_id: str = "", *, trigger: str = "call", **rest: Any) -> Answer:

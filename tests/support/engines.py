@@ -15,6 +15,7 @@ from nightporter.engine import Engine
 SHORT = {
     "drain": timedelta(milliseconds=50), "beat": timedelta(milliseconds=20), "sweep": timedelta(hours=1),
     "lease": timedelta(minutes=1), "patience": timedelta(seconds=20),
+    "boot_push": timedelta(0),
 }
 IN_EARNEST_LONGER = {
     "POLL_SECONDS": 0.01, "WATCH_SECONDS": 0.01, "DELIVERY_DRAIN": 0.05, "GRACE": 0.2, "LAST_WORDS": 0.2,

@@ -42,6 +42,7 @@ def a_full_night(store: Store, clock: ManualClock) -> Night:
         "edited": night.define("edited", EVERY_HOUR),
         "once": night.define("once", a_clock_trigger(f"{on_the_hour:%Y-%m-%dT%H:%M}Z", kind="at")),
         "too late": night.define("too-late", a_clock_trigger(f"{between:%Y-%m-%dT%H:%M}Z", kind="at")),
+        "too late again": night.define("too-late-again", a_clock_trigger(f"{between:%Y-%m-%dT%H:%M}Z", kind="at")),
         "off": night.define("off", a_clock_trigger("0 * * * *", enabled=False)),
         "proposal": night.define("proposal", EVERY_HOUR, proposed=True),
         "plain": night.define("plain", deliver=[QUIET]),
@@ -90,6 +91,7 @@ def _slots(night: Night, names: dict[str, str]) -> None:
     night.pass_time(hours=2)
     night.enable(names["brief"])
     night.tick()
+    night.run_after_all(names["too late"])
     night.work()
     night.send(Receipt.DELIVERED)
 

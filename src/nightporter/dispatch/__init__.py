@@ -13,7 +13,8 @@ Read `claim` over `at_hand`, `end`, `flight` over `nightporter.air`, then `trace
 from nightporter.dispatch.at_hand import Definitions, Runners
 from nightporter.dispatch.behind import release_behind
 from nightporter.dispatch.cancel import cancel
-from nightporter.dispatch.claim import Claimed, claim
+from nightporter.dispatch.claim import claim
+from nightporter.dispatch.claimed import Claimed
 from nightporter.dispatch.end import Attempt, Final, conclude, end
 from nightporter.dispatch.flight import Flight
 from nightporter.dispatch.recover import recover

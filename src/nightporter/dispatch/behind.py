@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from nightporter.clock import Instant
 from nightporter.states import ASLEEP
 from nightporter.store import Tx
 
 
-def release_behind(tx: Tx, automation_ids: Iterable[str]) -> None:
+def release_behind(tx: Tx, automation_ids: Iterable[str], *, now: Instant) -> None:
     """Let go the runs that waited for another run of these automations, as far as their limits allow. One that a pause
     holds takes nobody's place: the claim that meets it sets it aside."""
     ids = set(automation_ids)
@@ -27,4 +28,4 @@ def release_behind(tx: Tx, automation_ids: Iterable[str]) -> None:
         elif blocked == "concurrency" and (concurrent is None or running < concurrent):
             free.append(run)
             counts[automation] = (running + 1, in_the_way)
-    tx.unblock(free)
+    tx.unblock(free, now=now)

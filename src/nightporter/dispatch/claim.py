@@ -3,37 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from nightporter.air import Key
 from nightporter.clock import Instant
 from nightporter.dispatch.at_hand import Definitions, Runners
 from nightporter.dispatch.behind import release_behind
+from nightporter.dispatch.claimed import Claimed, started_key
+from nightporter.dispatch.lapse import lapse
 from nightporter.states import ASLEEP
 from nightporter.store import Tx
 from nightporter.store.tx_admission import Arrival, NewRun
 from nightporter.store.tx_dispatch import Candidate
-from nightporter.words import AutomationId, Definition, QuickRunner, RunId, Runner, TriggerId, Work
+from nightporter.words import AutomationId, QuickRunner, RunId, Runner, TriggerId, Work
 from nightporter.words.kept import Unreadable, read_back
 
 CLAIM_LIMIT = 500
 """Runs a claim takes at most: what waits behind it waits milliseconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Claimed:
-    """A run under this worker's claim."""
-
-    work: Work
-    attempts: int
-    seq: int
-    definition: Definition | None
-    """None: it cannot be read, and `error` says why."""
-    error: str = ""
-
-    @property
-    def key(self) -> Key:
-        return self.work.run_id, self.work.token
 
 
 def claim(
@@ -66,15 +50,16 @@ def claim(
             strange = definitions.not_served(tx, found, runners)
             ours = [c for c in found if (c.automation_id, c.version) not in strange]
             page = CLAIM_LIMIT if strange else 0  # who is not served comes in crowds
-        some, blocked, starts = _choose(tx, ours[:room - len(chosen)])
+        some, blocked, stale, starts = _choose(tx, ours[:room - len(chosen)], now)
         for at, together in _by_instant(some, now).items():
             tx.claim([c.run_id for c in together], worker=worker, now=at)
         chosen += some
         counted |= starts
         tx.block(blocked)
         paused = {run for run, why in blocked if why == "paused"}
-        release_behind(tx, {c.automation_id for c in ours if c.run_id in paused})
-        if not blocked and len(ours) == len(found):
+        release_behind(tx, {c.automation_id for c in ours if c.run_id in paused}, now=now)
+        lapse(tx, stale, definitions, now=now)
+        if not blocked and not stale and len(ours) == len(found):
             break  # otherwise others may stand behind those that are out of the way now
     tx.note_starts(counted, now=now)
     payloads = tx.payloads([c.carries or c.firing_id for c in chosen if c.has_payload])
@@ -147,11 +132,6 @@ def _under_their_ceilings(tx: Tx, arrivals: list[Arrival]) -> list[Arrival]:
     return found
 
 
-def started_key(token: int) -> str:
-    """The effect that says an attempt was started whose acts nobody can see."""
-    return f"started:{token}"
-
-
 def resume_held(tx: Tx, now: Instant) -> None:
     """held -> queued for runs whose provider asked to be called again by now."""
     rows = tx.resume(tx.held_due(now))
@@ -161,15 +141,18 @@ def resume_held(tx: Tx, now: Instant) -> None:
     )
 
 
-def _choose(tx: Tx, candidates: Sequence[Candidate]) -> tuple[list[Candidate], list[tuple[str, str]], set[str]]:
-    """`(to claim, (run, why blocked), automations whose starts are counted)`."""
+def _choose(
+    tx: Tx, candidates: Sequence[Candidate], now: Instant
+) -> tuple[list[Candidate], list[tuple[str, str]], list[Candidate], set[str]]:
+    """`(to claim, (run, why blocked), too old to be begun, automations whose starts are counted)`."""
     # Whatever a claim decides by is read under the automation's lock: a ceiling, a cooldown, that it is asleep.
     counted = {c.automation_id for c in candidates
-               if c.concurrent is not None or c.cooldown or c.automation_state in ASLEEP}
+               if c.concurrent is not None or c.cooldown or c.automation_state in ASLEEP or _is_stale(c, now)}
     locked = tx.try_lock_automations(counted) if counted else {}
     running = tx.running_of(locked) if locked else {}
     chosen: list[Candidate] = []
     blocked: list[tuple[str, str]] = []
+    stale: list[Candidate] = []
     starts: set[str] = set()
     for c in candidates:
         automation = c.automation_id
@@ -177,6 +160,8 @@ def _choose(tx: Tx, candidates: Sequence[Candidate]) -> tuple[list[Candidate], l
             continue  # another process is counting its runs just now; the next round finds it
         if locked.get(automation, c.automation_state) in ASLEEP and c.source != "manual":
             blocked.append((c.run_id, "paused"))
+        elif _is_stale(c, now):
+            stale.append(c)
         elif c.concurrent is not None and running.get(automation, 0) >= c.concurrent:
             blocked.append((c.run_id, "concurrency"))
         else:
@@ -184,7 +169,11 @@ def _choose(tx: Tx, candidates: Sequence[Candidate]) -> tuple[list[Candidate], l
             running[automation] = running.get(automation, 0) + 1
             if c.cooldown and c.source != "manual":
                 starts.add(automation)
-    return chosen, blocked, starts
+    return chosen, blocked, stale, starts
+
+
+def _is_stale(candidate: Candidate, now: Instant) -> bool:
+    return candidate.stale_at is not None and candidate.stale_at < now
 
 
 def _claimed(

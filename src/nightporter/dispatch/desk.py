@@ -9,7 +9,7 @@ from typing import TypeVar
 from nightporter import logs
 from nightporter.air import RETRY_WRITE
 from nightporter.clock import Clock
-from nightporter.dispatch.claim import started_key
+from nightporter.dispatch.claimed import started_key
 from nightporter.errors import BadInput, MayHaveHappened, StoreError, StoreRefused
 from nightporter.store import Store, Tx
 from nightporter.store.durable import durable

@@ -12,7 +12,7 @@ from nightporter.air import Form, Key
 from nightporter.clock import Instant
 from nightporter.dispatch.at_hand import Runners
 from nightporter.dispatch.behind import release_behind
-from nightporter.dispatch.claim import Claimed, started_key
+from nightporter.dispatch.claimed import Claimed, started_key
 from nightporter.dispatch.traces import announce_reviews, read_traces
 from nightporter.rules.ending import (
     Next,
@@ -79,7 +79,7 @@ def end(tx: Tx, attempts: Sequence[Attempt], runners: Runners, *, now: Instant) 
          a.claimed.definition.owner if a.claimed.definition else "", n.error)
         for a, n in won if n.state is RunState.REVIEW
     ], now=now)
-    release_behind(tx, {a.claimed.work.automation_id for a, _ in won})
+    release_behind(tx, {a.claimed.work.automation_id for a, _ in won}, now=now)
     nexts = {a.key: n for a, n in won}
     return [nexts.get(key) for key in keys]
 
@@ -109,7 +109,7 @@ def end_alone(tx: Tx, attempts: Sequence[Attempt], *, now: Instant) -> list[Resu
     tx.write_inbox([_dead_letter(Final(
         a.claimed.work.run_id, a.claimed.work.automation_id, a.claimed.work.workspace, a.claimed.work.automation,
         n.state, n.outcome, n.reason, n.error, n.dead, None), now) for a, n in won], now=now)
-    release_behind(tx, {a.claimed.work.automation_id for a, _ in won})
+    release_behind(tx, {a.claimed.work.automation_id for a, _ in won}, now=now)
     nexts = {a.key: n for a, n in won}
     return [nexts.get(a.key) for a in attempts]
 
@@ -275,7 +275,7 @@ def _roll_up(tx: Tx, finals: Sequence[Final], now: Instant) -> None:
     health: dict[str, list[object]] = {}
     months: dict[tuple[str, str], list[int]] = {}
     for f in finals:
-        good = f.state in (RunState.SUCCEEDED, RunState.SKIPPED)
+        good = f.state in (RunState.SUCCEEDED, RunState.SKIPPED) and f.reason is not Reason.STALE
         bad = f.state in (RunState.FAILED, RunState.TIMED_OUT)
         row = health.setdefault(f.automation_id, [f.automation_id, "", None, None, None, 0, 0])
         row[1], row[2] = f.run_id, f.outcome or str(f.state)

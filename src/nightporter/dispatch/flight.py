@@ -15,7 +15,8 @@ from nightporter import logs
 from nightporter.air import Air, Form, Key
 from nightporter.clock import SECOND, Clock, Instant
 from nightporter.dispatch.at_hand import Definitions, Runners
-from nightporter.dispatch.claim import Claimed, claim, take
+from nightporter.dispatch.claim import claim, take
+from nightporter.dispatch.claimed import Claimed
 from nightporter.dispatch.desk import NotWrittenDown, WorkerDesk
 from nightporter.dispatch.end import Attempt, Result, end, end_alone
 from nightporter.dispatch.recover import take_back

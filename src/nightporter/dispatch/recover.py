@@ -10,7 +10,7 @@ from nightporter.clock import Instant
 from nightporter.dispatch.at_hand import Definitions, Runners
 from nightporter.dispatch.behind import release_behind
 from nightporter.dispatch.cancel import cancel
-from nightporter.dispatch.claim import Claimed
+from nightporter.dispatch.claimed import Claimed
 from nightporter.dispatch.end import Attempt, Final, conclude, end
 from nightporter.dispatch.traces import announce_reviews, read_traces
 from nightporter.rules.ending import may_repeat
@@ -91,7 +91,7 @@ def recover(tx: Tx, worker: str, runners: Runners, definitions: Definitions, *, 
         ],
         now=now, ended_at=at,
     )
-    release_behind(tx, {held[run].automation_id for run, *_ in lost})
+    release_behind(tx, {held[run].automation_id for run, *_ in lost}, now=now)
     return {
         "requeued": len(requeue), "review": len(aside), "failed": len(failed), "cancelled": len(unwanted),
     }

@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeVar
 from nightporter import destinations as destination_kinds
 from nightporter import logs
 from nightporter import runners as runner_kinds
-from nightporter.clock import Clock, Kick, SystemClock
+from nightporter.clock import Clock, Kick, SystemClock, micros
 from nightporter.config import Config
 from nightporter.delivery import Courier, Destinations
 from nightporter.dispatch import Flight, Runners
@@ -48,6 +48,7 @@ Role = Literal["desk", "worker", "command", "tick"]
 
 POLL_SECONDS = 1.0
 WATCH_SECONDS = 0.25
+CLOCK_SECONDS = 1.0
 DELIVERY_DRAIN = 5.0
 """Seconds that deliveries get to end when the desk stops, after its runs have."""
 GRACE = 5.0
@@ -79,6 +80,7 @@ class Engine:
         self._stop_listening: list[Callable[[], None]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._asides: set[asyncio.Task[None]] = set()
+        self._writing_gaps: asyncio.Task[None] | None = None
         self._changed = False
         """Somebody has committed since the loops were last told to look."""
         self._stopped = False
@@ -91,7 +93,9 @@ class Engine:
             raise
         self._files = DefinitionFiles(self.store, self.config, self.clock)
         self._kick = Kick()
-        self._sources = Sources(self.store, self.clock, self._kick, me=lambda: self.worker)
+        self._sources = Sources(
+            self.store, self.clock, self._kick, me=lambda: self.worker, mark=self.config.state / "kept.json"
+        )
         host = socket.gethostname()
         self._leases = Leases(self.clock, host=host, lease=self.config.lease)
         self._membership = Membership(
@@ -130,7 +134,8 @@ class Engine:
         await self._membership.join()
         recovered = await aside(self._recover)
         if self.role in ("desk", "tick"):
-            await aside(self._lead)
+            push = micros(self.config.boot_push) if self.role == "desk" else 0
+            await aside(lambda: self._lead(push))
         await aside(self._sweeper.upkeep)
         if recovered.workers and self.role == "desk":
             await durable(self.store, lambda tx: self._sweeper.restart_notice(
@@ -150,6 +155,7 @@ class Engine:
         if self.role == "desk":
             loops.append((self.config.sweep.total_seconds(), self._prune, "prune"))
             loops.append((self.config.sweep.total_seconds(), self._say, "heartbeat"))
+            loops.append((CLOCK_SECONDS, self._watch_clock, "clock"))
             if self.watch_files:
                 loops.append((WATCH_SECONDS, self._watch, "files"))
         self._tasks = [self._loop.create_task(every(*loop)) for loop in loops]
@@ -168,8 +174,8 @@ class Engine:
         self.flight.look()
         self.courier.look()
 
-    def _lead(self) -> None:
-        self._sources.take_over(self._files.load if self.watch_files else lambda: None)
+    def _lead(self, push: int = 0) -> None:
+        self._sources.take_over(self._files.load if self.watch_files else lambda: None, push=push)
 
     # -- stop -------------------------------------------------------------------------------------------------
 
@@ -329,6 +335,12 @@ class Engine:
         """Follow the definition files."""
         if self.leading:
             await aside(self._files.tick)
+
+    async def _watch_clock(self) -> None:
+        """Write down that the machine slept, or that its clock was set. The writing keeps no look waiting: a store that
+        is ill for minutes is no sleep."""
+        if self._sources.watch() and (self._writing_gaps is None or self._writing_gaps.done()):
+            self._writing_gaps = self._loop.create_task(told(lambda: aside(self._sources.write_down), "gaps"))
 
     async def _renew(self) -> None:
         if not await aside(self._membership.beat):

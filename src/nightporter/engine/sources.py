@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 from nightporter import logs
 from nightporter.clock import Clock, Instant, Kick
+from nightporter.engine.gaps import ClockWatch, Gap, Mark, ledger_of, say, since_it_was_kept, write_down
 from nightporter.errors import LostLead
-from nightporter.sources.clock import ClockSource
+from nightporter.sources.clock import NO_RESTART, ClockSource, Restart
+from nightporter.sources.telling import tell
 from nightporter.store import Store, Tx
 
 log = logs.get(__name__)
@@ -22,8 +25,9 @@ log = logs.get(__name__)
 class Sources:
     """Started, watched and stopped by the engine, as often as the lead comes and goes."""
 
-    def __init__(self, store: Store, clock: Clock, kick: Kick, *, me: Callable[[], str]) -> None:
-        """`me`: the name under which this process has joined; one that was declared dead joins under another."""
+    def __init__(self, store: Store, clock: Clock, kick: Kick, *, me: Callable[[], str], mark: Path) -> None:
+        """`me`: the name under which this process has joined; one that was declared dead joins under another. `mark`:
+        the file that says up to when the store was kept."""
         self._store = store
         self._clock = clock
         self._kick = kick
@@ -33,6 +37,12 @@ class Sources:
         self._closed = False
         self._thread: threading.Thread | None = None
         self._source = self._new_source()
+        self._watch = ClockWatch(clock)
+        self._gaps: list[Gap] = []
+        """Noticed and not written down yet."""
+        self._mark = Mark(mark)
+        self._kept: tuple[str, Instant] | None = None
+        """Up to when the store is kept, and its name."""
         self.leading = False
         """Whether this process runs the sources."""
 
@@ -51,15 +61,18 @@ class Sources:
 
     # -- the lead ---------------------------------------------------------------------------------------------
 
-    def take_over(self, load: Callable[[], None]) -> None:
+    def take_over(self, load: Callable[[], None], *, push: int = 0) -> None:
         """Become the one whose sources run, if nobody is: answer what is due, then `load`. Blocks. When it raises,
-        nothing was taken over, and the next second this process or another tries again."""
+        nothing was taken over, and the next second this process or another tries again.
+
+        `push`: of a restart; what is overdue begins up to so much later.
+        """
         me = self._me()
         if not self._store.write(lambda tx: tx.take_lead(me)):
             return
         ours = False
         try:
-            self.answer()
+            self.answer(Restart(push, self._since_it_was_kept()))
             load()
             self._store.write(self._note)
             with self._lock:
@@ -90,16 +103,58 @@ class Sources:
 
     def _note(self, tx: Tx) -> None:
         if self.evaluated_at is not None:
+            now = self._clock.now()
             tx.put_setting("due_evaluated_at", str(self.evaluated_at))
-            tx.raise_setting("clock_high_water", self._clock.now())
+            tx.raise_setting("clock_high_water", now)
+            tell(tx, evaluated_at=self.evaluated_at, now=now)
+            self._kept = ledger_of(tx), now
+
+    # -- gaps ---------------------------------------------------------------------------------------------------
+
+    def _since_it_was_kept(self) -> Instant | None:
+        """Write down what lies between the last time that the store was kept and now; up to when nobody knows what has
+        run, because it was put back."""
+        gaps = self._store.write(self._gaps_before)
+        for gap in gaps:
+            say(gap)
+        return next((gap.end for gap in gaps if gap.kind == "restored"), None)
+
+    def _gaps_before(self, tx: Tx) -> list[Gap]:
+        high, kept = tx.setting_instant("clock_high_water"), self._mark.read(ledger_of(tx))
+        found = [gap for gap in since_it_was_kept(high, kept, self._clock.now())
+                 if gap.kind != "step_back" or all(row.gap_to != gap.end for row in tx.gaps(since=gap.end - 1))]
+        write_down(tx, found, worker=self._me())
+        if kept is not None:  # what was put back is told once
+            tx.raise_setting("clock_high_water", kept)
+        return found
+
+    def watch(self) -> bool:
+        """Look what has become of the clock since the last look, a second ago. True when there is something to write
+        down. Does not block."""
+        found = self._watch.look()
+        if self.leading:
+            for gap in found:
+                say(gap)
+            self._gaps += found
+            if self._kept is not None:
+                self._mark.write(*self._kept)
+        if found:
+            self._kick.ring()
+        return bool(self._gaps)
+
+    def write_down(self) -> None:
+        """Write the gaps down that were noticed. Blocks; raises StoreError, and keeps them for the next time then."""
+        gaps = list(self._gaps)
+        self._store.write(lambda tx: write_down(tx, gaps, worker=self._me()))
+        self._gaps = self._gaps[len(gaps):]
 
     # -- the clock's loop -------------------------------------------------------------------------------------
 
-    def answer(self) -> None:
+    def answer(self, restart: Restart = NO_RESTART) -> None:
         """Answer everything that is due. Blocks; raises StoreError, LostLead."""
         if moved := self._source.rezone():
             log.warning("clock.zones_changed", slots=moved)
-        while self._source.tick():
+        while self._source.tick(restart):
             pass
 
     def start(self) -> None:

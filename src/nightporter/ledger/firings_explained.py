@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from nightporter.clock import Instant
-from nightporter.ledger.lateness import ON_TIME, answered_late
+from nightporter.ledger.lateness import ON_TIME, answered_late, in_a_gap
 from nightporter.ledger.lines import FiringLine
 from nightporter.ledger.moments import spoken
 from nightporter.ledger.runs_explained import asked, explain_run, zone_of
@@ -66,7 +66,10 @@ def _late(tx: Tx, firing: FiringLine, timezone: str) -> str:
 
 
 def _desk_back(tx: Tx, firing: FiringLine, timezone: str) -> str:
-    """When the desk came back, where a start of one lies between the slot and the line."""
+    """Why nobody answered it then: a gap that it lies in, or when the desk came back, where it had a start since."""
+    gap = in_a_gap(tx, firing.slot_from or firing.arrived_at, timezone)
+    if gap is not None:
+        return f"; {gap}"
     began = tx.read_desk_after(firing.slot_from or firing.arrived_at, firing.arrived_at)
     return f"; the desk was back at {spoken(began, timezone)}" if began is not None else ""
 

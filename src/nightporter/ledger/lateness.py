@@ -30,9 +30,26 @@ def why_late(tx: Tx, run: RunLine, timezone: str) -> str:
 
 def answered_late(tx: Tx, slot: Instant, queued_at: Instant, timezone: str) -> str:
     """Why a slot had its answer only then, as a clause."""
+    if (gap := in_a_gap(tx, slot, timezone)) is not None:
+        return gap
     if not tx.read_desk_at(slot) and (began := tx.read_desk_after(slot, queued_at)) is not None:
         return f"the desk was not running until {spoken(began, timezone)}"
     return f"the desk could not answer its slot for {lasting(queued_at - slot)}: it was asleep, busy or not running"
+
+
+_GAPS = {
+    "sleep": "the machine slept, or the desk stood still, from {0} to {1}",
+    "step_forward": "the clock was set forward from {0} to {1}",
+    "restored": "the store was put back to {0}, and what ran until {1} is not in it",
+}
+
+
+def in_a_gap(tx: Tx, slot: Instant, timezone: str) -> str | None:
+    """The gap that a slot lies in, as a clause; that the desk was down is told by its workers."""
+    gap = tx.gap_around(slot)
+    if gap is None or gap.kind not in _GAPS:
+        return None
+    return _GAPS[gap.kind].format(spoken(gap.gap_from, timezone), spoken(gap.gap_to, timezone))
 
 
 def _started_late(tx: Tx, run: RunLine, started_at: Instant, timezone: str) -> str:
@@ -50,6 +67,8 @@ def _started_late(tx: Tx, run: RunLine, started_at: Instant, timezone: str) -> s
             return f"it waited {waited} until {before} ended: {because(Reason.CONCURRENCY_CEILING, f'{ceiling}')}"
     if _gathered(tx, run):
         return f"it waited {waited} for others like it"
+    if run.catchup and run.source == "clock" and tx.read_desk_at(run.queued_at):
+        return f"it waited {waited} for its turn among late runs, which begin one after another"
     if not tx.read_desk_at(run.queued_at) and (began := tx.read_desk_after(run.queued_at, started_at)) is not None:
         return f"no desk was running to take it until {spoken(began, timezone)}"
     return f"it waited {waited} for its turn: the workers were busy, or the desk was stopped"
@@ -60,6 +79,9 @@ def why_waiting(tx: Tx, run: RunLine, timezone: str, now: Instant) -> str:
     match run.blocked:
         case "time":
             left = f", in {lasting((run.run_after or now) - now)}" if (run.run_after or 0) > now else ""
+            if run.attempt == 0 and not _gathered(tx, run):
+                at = spoken(run.run_after or now, timezone)
+                return f"late runs begin one after another, and its turn is at {at}{left}"
             if run.attempt == 0:
                 return f"it gathers what else arrives until {spoken(run.run_after or now, timezone)}{left}"
             return f"it is tried again at {spoken(run.run_after or now, timezone)}{left}"

@@ -85,6 +85,8 @@ def _ended(tx: Tx, run: RunLine, timezone: str, now: Instant) -> str:
                     f"it again, `nightporter review {run.id} dismiss` closes it.")
         case RunState.SUCCEEDED:
             return f"It succeeded{took}{attempt} with {_AMOUNTED.get(run.outcome or '', 'a result')}."
+        case RunState.SKIPPED if run.reason == Reason.STALE:
+            return f"It was not begun any more: {why}. {next}"
         case RunState.SKIPPED:
             return f"It ended{took}{attempt}: {why}, so nothing was sent; that is a success."
         case RunState.FAILED:
@@ -190,9 +192,10 @@ def _times(n: int) -> str:
 def _occasion_of_run(detail: RunDetail, timezone: str) -> str:
     run = detail.line
     again = f", as a replay of {run.replay_of}" if run.replay_of else ""
-    if run.scheduled_for is not None:
-        return f"for its slot of {spoken(run.scheduled_for, timezone)}{again}"
     sender = detail.firing.sender if detail.firing else ""
+    if run.scheduled_for is not None:
+        wanted = f" because {asked(run.source, sender, run.queued_at, timezone)}" if run.source == "manual" else ""
+        return f"for its {'missed ' if run.catchup else ''}slot of {spoken(run.scheduled_for, timezone)}{wanted}{again}"
     return f"because {asked(run.source, sender, run.queued_at, timezone)}{again}"
 
 

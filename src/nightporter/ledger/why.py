@@ -98,7 +98,9 @@ def remedy(code: str | None, *, name: str, run: str | None = None) -> str:
         case Reason.MAX_RUNS:
             return f"`nightporter enable {name}` begins a new count."
         case Reason.MISSED_POLICY:
-            return f"`nightporter run {name}` runs it now."
+            return f"`nightporter run {name}` runs it now; `missed:` in its definition says what others become."
+        case Reason.STALE:
+            return f"`nightporter run {name}` runs it now; `missed: {{within: ...}}` sets how long it may wait."
         case Reason.SUPPRESSED_DUPLICATE:
             return ""
         case Reason.PAYLOAD_TOO_LARGE:

@@ -7,6 +7,7 @@ from nightporter.operations.define import Defined, break_file, define
 from nightporter.operations.files import Synced, follow, load
 from nightporter.operations.life import enable, pause, remove, upkeep, vanish
 from nightporter.operations.mending import take_up_again
+from nightporter.operations.missed import dismiss_missed, execute_missed
 from nightporter.operations.programs import follow_program
 from nightporter.operations.work import (
     as_payload,
@@ -21,7 +22,8 @@ from nightporter.operations.work import (
 )
 
 __all__ = [
-    "Defined", "Synced", "as_payload", "break_file", "cancel_runs", "define", "definition_of", "enable", "fire",
+    "Defined", "Synced", "as_payload", "break_file", "cancel_runs", "define", "definition_of",
+    "dismiss_missed", "enable", "execute_missed", "fire",
     "follow", "follow_program", "lift", "load", "pause", "remove", "replay", "resend", "review", "stop",
     "take_up_again", "upkeep", "vanish",
 ]

@@ -157,7 +157,7 @@ def _change(tx: Tx, row: AutomationRow, definition: Definition, by: str, path: s
     )
     if definition.limits.max_runs is None:
         tx.count_anew(row.id)
-    release_behind(tx, [row.id])  # more may run at once by now than when they began to wait
+    release_behind(tx, [row.id], now=now)  # more may run at once by now than when they began to wait
     # The slots of a pause that is under way are answered under the schedules they belong to.
     asleep = end_pause(tx, row.id, until=now, now=now)
     _change_triggers(tx, row.id, definition, now)

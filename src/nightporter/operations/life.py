@@ -8,6 +8,7 @@ from pathlib import Path
 from nightporter import logs
 from nightporter.clock import Instant, rfc3339
 from nightporter.errors import Conflict, StoreError, StoreRefused
+from nightporter.operations.missed import REMOVED
 from nightporter.operations.sleep import (
     caught_up,
     end_pause,
@@ -98,6 +99,7 @@ def remove(tx: Tx, automation_id: str, *, by: str, reason: str = "", now: Instan
     for trigger in triggers:
         tx.close_version(trigger.id, at=now)
     dismiss_runs(tx, tx.runs_in_review(automation_id), reason=Reason.DELETED, by=by, now=now)
+    tx.dismiss_cards_of(automation_id, by=by, note=REMOVED, now=now)
     runs = tx.waiting_runs(automation_id) + tx.running_runs(automation_id)
     cancel_runs(tx, runs, reason=Reason.DELETED, by=by, now=now)
     log_change(tx, automation_id, "remove", by, reason, now)

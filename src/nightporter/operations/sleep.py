@@ -13,8 +13,9 @@ from nightporter.admission import admit
 from nightporter.clock import Instant
 from nightporter.errors import NotFound
 from nightporter.operations.arm import arm, first_owed, owes, readable
+from nightporter.rules.missed import MOST
 from nightporter.rules.schedule import count_between
-from nightporter.sources.clock import LATE_AT_ONCE, settle
+from nightporter.sources.clock import settle
 from nightporter.states import AutomationState
 from nightporter.store import Tx
 from nightporter.store.tx_automations import AutomationRow
@@ -94,7 +95,7 @@ def end_pause(tx: Tx, automation_id: str, *, until: Instant, now: Instant) -> Sl
         first = first_owed(trigger, schedule, since)
         if first is None or first > until:
             continue
-        count, exact = count_between(schedule, Instant(first - 1), until, cap=LATE_AT_ONCE)
+        count, exact = count_between(schedule, Instant(first - 1), until, cap=MOST)
         told.append((trigger.id, None, trigger.tzdata, trigger.version, trigger.schedule))
         lines.append(Settled(
             TriggerId(trigger.id), f"paused:{paused_from}", Verdict.COLLAPSED, _REASONS[why], first, until, count, exact

@@ -77,7 +77,7 @@ def cancel_runs(tx: Tx, run_ids: Sequence[str], *, reason: Reason, by: str, now:
     tx.lock_automations(tx.automations_of_runs(run_ids))
     cancelled = cancel(tx, [(r, reason, by) for r in run_ids], Definitions(), now=now)
     asked = tx.ask_to_cancel([(r, reason, by) for r in run_ids], now=now)
-    release_behind(tx, cancelled)
+    release_behind(tx, cancelled, now=now)
     return len(cancelled), len(asked)
 
 

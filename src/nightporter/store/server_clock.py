@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nightporter.clock import SECOND, Clock, Instant, Kick
+from nightporter.clock import LOOK_SECONDS, SECOND, Clock, Instant, Kick
 
 SHORTEST_DOUBT = 5_000
 """Microseconds that the server's clock and ours may differ by before ours is set: a jitter is no step."""
@@ -25,10 +25,13 @@ class ServerClock:
     def monotonic(self) -> int:
         return self._own.monotonic()
 
+    def elapsed(self) -> int:
+        return self._own.elapsed()
+
     def wait(self, until: Instant, kick: Kick) -> None:
         # In pieces: the server's clock may be set meanwhile.
         while (left := until - self.now()) > 0:
-            if kick.wait(min(left / SECOND, 60.0)):
+            if kick.wait(min(left / SECOND, LOOK_SECONDS)):
                 return
 
     def set(self, said: Instant, asked: int, heard: int) -> int:

@@ -15,6 +15,7 @@ from nightporter.store.tx_clock import ClockTx
 from nightporter.store.tx_delivery import DeliveryTx
 from nightporter.store.tx_dispatch import DispatchTx
 from nightporter.store.tx_ledger import LedgerTx
+from nightporter.store.tx_missed import MissedTx
 from nightporter.store.tx_strange import StrangeTx
 from nightporter.store.tx_sweep import SweepTx
 
@@ -31,7 +32,10 @@ Taker = Callable[["Tx", Sequence[Arrival], Instant], Collection[str]]
 """Takes runs before they are queued: writes them, adds them to `Tx.taken`, and gives their ids."""
 
 
-class Tx(AutomationTx, ClockTx, AdmissionTx, DispatchTx, DeliveryTx, SweepTx, LedgerTx, StrangeTx, AuditTx, AccountTx):
+class Tx(
+    AutomationTx, ClockTx, AdmissionTx, DispatchTx, DeliveryTx, SweepTx, LedgerTx, StrangeTx, AuditTx, AccountTx,
+    MissedTx,
+):
     """One transaction on either database. Lives only inside the function it was handed to."""
 
     def __init__(self, sql: Sql, dialect: str) -> None:

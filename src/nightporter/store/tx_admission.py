@@ -35,6 +35,9 @@ class NewRun(NamedTuple):
     depth: int
     replay_of: str | None
     has_payload: int
+    run_after: int
+    catchup: int
+    stale_at: Instant | None
 
 
 class Arrival(NamedTuple):

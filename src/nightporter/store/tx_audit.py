@@ -11,7 +11,8 @@ from nightporter.store.tx_base import TxBase
 
 Check = Literal[
     "audit_slot_twice", "audit_slot_run_twice", "audit_slot_version", "audit_line_and_run",
-    "audit_run_without_line", "audit_ranges_meet", "audit_range_shape", "audit_overdue", "audit_armed_inert",
+    "audit_run_without_line", "audit_ranges_meet", "audit_range_shape", "audit_cards_crowd",
+    "audit_cards", "audit_caught_up_twice", "audit_overdue", "audit_armed_inert",
     "audit_armed_once_more", "audit_armed_in_the_past", "audit_answered_early", "audit_started_early",
     "audit_ran_late", "audit_versions_chain", "audit_version_in_force", "audit_pauses", "audit_ended_once",
     "audit_row_and_log", "audit_log_chain", "audit_instants", "audit_running_unheld",

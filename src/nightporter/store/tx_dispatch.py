@@ -39,6 +39,8 @@ class Candidate(NamedTuple):
     """Arrivals that were folded into it."""
     carries: str | None
     """The firing whose payload it carries; None: its own, with the words of those that were folded into it."""
+    stale_at: Instant | None
+    """When it is too old to be begun, where it has not been."""
 
 
 class Able(NamedTuple):
@@ -248,6 +250,10 @@ class DispatchTx(TxBase):
         """`(run, reason, by)` for runs that wait: returns `(run, seq, automation, token, attempt)` of the cancelled."""
         return self.sql.each("run_cancel", rows, now=now)
 
+    def lapse(self, run_ids: Sequence[str], *, reason: str, now: Instant) -> list[Row]:
+        """End runs that waited until nobody wants them: returns `(run, seq, token, attempt)`."""
+        return self.sql.each("run_lapse", [(r,) for r in run_ids], reason=reason, now=now)
+
     def waiting(self, run_ids: Collection[str]) -> list[Waiting]:
         """Of these runs, those that wait, queued or held."""
         return [Waiting._make(row) for row in self.sql.each("run_waiting", [(r,) for r in run_ids])]
@@ -273,8 +279,8 @@ class DispatchTx(TxBase):
         rows = self.sql.each("automation_going", [(a,) for a in sorted(automation_ids)])
         return {r[0]: (r[1], r[2]) for r in rows}
 
-    def unblock(self, run_ids: Sequence[str]) -> None:
-        self.sql.each("run_unblock", [(r,) for r in run_ids])
+    def unblock(self, run_ids: Sequence[str], *, now: Instant) -> None:
+        self.sql.each("run_unblock", [(r,) for r in run_ids], now=now)
         if run_ids:
             self.kicks.add("queued")
 

@@ -13,7 +13,7 @@ from nightporter.config import VARIABLES, Config
 from nightporter.errors import BadInput, BadSchedule
 from nightporter.rules.zones import zone
 
-_MAY_BE_NOTHING = ("drain", "patience")
+_MAY_BE_NOTHING = ("drain", "patience", "boot_push")
 _OWN = {
     field.name: field.default for field in fields(Config)
     if field.name in ("heartbeat", "heartbeat_to", "heartbeat_secret", "deadman", "own_hosts")

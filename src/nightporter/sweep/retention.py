@@ -63,6 +63,7 @@ def prune(
         _some_messages(store, sizes["messages"], before, old),
     ]
     store.write(lambda tx: tx.prune_workers(before=before))
+    store.write(lambda tx: tx.prune_missed(before=old))
     return any(left)
 
 

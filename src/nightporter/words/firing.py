@@ -34,6 +34,12 @@ class Firing:
     """How many runs lie between the two; kept, and limited once chains exist."""
     replay_of: RunId | None = None
     """The run this firing asks to do again."""
+    catchup: bool = False
+    """It makes up for a slot that was missed."""
+    not_before: Instant | None = None
+    """Its run is not begun before; None: at once."""
+    stale_at: Instant | None = None
+    """A run of it that has not begun by then is not begun any more; None: whenever."""
     drawn: bool = False
     """The sender named no external id and the door drew one: nobody can tell it twice, so it is not remembered."""
 
@@ -53,6 +59,8 @@ class Settled:
     """False: `count` is a lower bound, because the enumeration was cut."""
     detail: str = ""
     """As of an answer: the day or the window that left them out."""
+    card: bool = False
+    """A person decides whether it runs after all."""
 
 
 @dataclass(frozen=True, slots=True)

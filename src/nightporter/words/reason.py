@@ -48,6 +48,7 @@ class Reason(StrEnum):
     MAX_RUNS = "max_runs"
     INCIDENT_HOLD = "incident_hold"
     MISSED_POLICY = "missed_policy"
+    STALE = "stale"
     SUPPRESSED_DUPLICATE = "suppressed_duplicate"
     PAYLOAD_TOO_LARGE = "payload_too_large"
     UNREADABLE = "unreadable"
@@ -95,7 +96,8 @@ SENTENCES: dict[Reason, str] = {
     Reason.THRESHOLD: "Fewer arrivals than make a run had come.",
     Reason.MAX_RUNS: "Its schedules have started as many runs as they may.",
     Reason.INCIDENT_HOLD: "It has an open incident, and starts nothing by itself until that is closed.",
-    Reason.MISSED_POLICY: "Its moment passed while the desk was not running, and late slots are not run.",
+    Reason.MISSED_POLICY: "Its moment passed while nothing could run it, and `missed` did not have it run late.",
+    Reason.STALE: "It waited to begin for longer than its `missed: within` allows.",
     Reason.SUPPRESSED_DUPLICATE: "The same external id arrived before; the first telling stands.",
     Reason.PAYLOAD_TOO_LARGE: "The payload is larger than the desk accepts.",
     Reason.UNREADABLE: "What is stored about it cannot be read.",

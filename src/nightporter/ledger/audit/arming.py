@@ -26,7 +26,7 @@ CHECKS = (
           lambda r: f"{r[0]} answers the slot {rfc3339(r[1])} at {rfc3339(r[2])}"),
     asked("I-20", "no run starts before its slot", "audit_started_early",
           lambda r: f"{r[0]} is of the slot {rfc3339(r[1])} and started at {rfc3339(r[2])}"),
-    asked("I-21", "a run is marked late when it started more than 300 s after its slot, and only then",
+    asked("I-21", "a run is marked late when it starts more than 300 s after its slot or makes up for one",
           "audit_ran_late", _late),
     asked("N-01", "the spans of a trigger's schedules follow one another", "audit_versions_chain",
           lambda r: f"{r[0]}: version {r[1]}, in force after {rfc3339(r[2])} until {rfc3339(r[3]) or 'now'}, "

@@ -8,6 +8,7 @@ from typing import Any
 
 from nightporter.clock import HOUR, MINUTE, SECOND, Instant
 from nightporter.ledger.audit.report import EXAMPLES, CheckResult
+from nightporter.rules.missed import CARDS
 from nightporter.rules.retry import DELIVERY_TRIES
 from nightporter.store import Tx
 from nightporter.store.tx_audit import Check as Query
@@ -60,6 +61,7 @@ class Terms:
             "live_since": self.live_since, "pruned_before": self.pruned_before,
             "pruned_from": self.pruned_before or FOREVER, "ledger_pruned_before": self.ledger_pruned_before,
             "payload_bound": f"fir_{self.ledger_pruned_before // 1000:011x}", "delivery_tries": DELIVERY_TRIES,
+            "cards": CARDS,
         }
 
 

@@ -75,6 +75,8 @@ def _together(tx: Tx, terms: Terms) -> Tally:
         allowed = _OUTCOMES.get(RunState(state), frozenset({None}))
         if state == RunState.FAILED and reason in (Reason.DISMISSED, Reason.DELETED):
             allowed = frozenset({None})  # a person closed it, or removed its automation; nobody can say what it was
+        if state == RunState.SKIPPED and reason == Reason.STALE:
+            allowed = frozenset({None})  # it was never begun
         if outcome not in allowed:
             tally.add(f"{example}, one of {count}, is {state} with the outcome {outcome}", count)
         waits = {RunState.QUEUED: blocked is None or blocked in BLOCKED, RunState.HELD: blocked == "time"}

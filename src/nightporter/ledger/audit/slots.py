@@ -49,4 +49,10 @@ CHECKS = (
           lambda r: f"{r[0]} answers {r[1]} from {rfc3339(r[2])}, and a range before it reaches {rfc3339(r[3])}"),
     asked("I-10a", "a line for several slots says which, and how many", "audit_range_shape",
           lambda r: f"{r[0]} is {r[1]}, from {rfc3339(r[2])} to {rfc3339(r[3])}, {r[4]} slots"),
+    asked("I-11", "no more of a trigger's missed slots wait for a person than may", "audit_cards_crowd",
+          lambda r: f"{r[1]} cards of {r[0]} wait"),
+    asked("I-12", "what waits for a person is of a line that says it was missed, and is decided once", "audit_cards",
+          lambda r: f"{r[0]}, of the slot {rfc3339(r[2])} of {r[1]}, {r[3]}"),
+    asked("I-57", "one run at most makes up for a gap, unless each is to", "audit_caught_up_twice",
+          lambda r: f"{r[0]} has {r[2]} runs that catch up, admitted at {rfc3339(r[1])}"),
 )

@@ -67,13 +67,14 @@ WHERE run.id = r.id AND run.state = 'queued' AND run.token = 0;
 -- name: run_queue
 -- A run begins: its first transition is written beside it, by `transition_queue`.
 INSERT INTO run (id, workspace, automation_id, trigger_id, firing_id, source, version, runner, state, blocked,
-                 rank, run_after, priority, attempts, scheduled_for, queued_at, root, depth, replay_of, has_payload)
+                 rank, run_after, priority, attempts, scheduled_for, queued_at, root, depth, replay_of, has_payload,
+                 catchup, stale_at)
 SELECT r.id, r.workspace, r.automation_id, r.trigger_id, r.firing_id, r.source, r.version, r.runner, 'queued',
-       r.blocked, r.rank, :now, r.priority, r.attempts, r.scheduled_for, :now, r.root, r.depth, r.replay_of,
-       r.has_payload
+       r.blocked, r.rank, r.run_after, r.priority, r.attempts, r.scheduled_for, :now, r.root, r.depth, r.replay_of,
+       r.has_payload, r.catchup, r.stale_at
 FROM @rows(id text, workspace text, automation_id text, trigger_id text, firing_id text, source text, version int,
            runner text, blocked text, rank int, priority int, attempts int, scheduled_for int, root text, depth int,
-           replay_of text, has_payload int) AS r;
+           replay_of text, has_payload int, run_after int, catchup int, stale_at int) AS r;
 
 -- name: transition_queue
 INSERT INTO transition (run_id, seq, to_state, at, attempt) SELECT r.run_id, 1, 'queued', :now, 0

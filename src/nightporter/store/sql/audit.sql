@@ -85,6 +85,41 @@ SELECT q.*, count(*) OVER () FROM (
        OR (verdict NOT IN ('collapsed', 'missed', 'repeated') AND (slots IS NOT NULL OR slot_from IS NOT NULL))
 ) AS q ORDER BY 1 LIMIT 10;
 
+-- name: audit_cards_crowd
+-- The newest wait; older ones are dismissed for them.
+SELECT q.*, count(*) OVER () FROM (
+    SELECT trigger_id, count(*) AS n FROM missed_card WHERE state = 'pending' GROUP BY trigger_id HAVING count(*) > :cards
+) AS q ORDER BY 1 LIMIT 10;
+
+-- name: audit_cards
+-- A card is of a line that says the slot was missed; executed, it names what it became, whose line is of that slot.
+SELECT q.*, count(*) OVER () FROM (
+    SELECT w.id, w.trigger_id, w.slot, w.what FROM (
+        SELECT c.id, c.trigger_id, c.slot,
+               CASE WHEN c.state NOT IN ('pending', 'executed', 'dismissed') THEN 'has the state ' || c.state
+                    WHEN (c.state = 'pending') <> (c.decided_at IS NULL) THEN 'is ' || c.state || ', and its end says otherwise'
+                    WHEN (c.state = 'executed') <> (c.run_id IS NOT NULL) THEN 'is ' || c.state || ' and its run says otherwise'
+                    WHEN f.id IS NULL AND c.created_at >= :ledger_pruned_before THEN 'lacks its line'
+                    WHEN f.verdict <> 'missed' OR f.slot_from <> c.slot OR f.trigger_id <> c.trigger_id
+                         THEN 'is of another line'
+                    WHEN c.state = 'executed' AND c.decided_at >= :ledger_pruned_before AND NOT EXISTS (
+                        SELECT 1 FROM firing e WHERE e.run_id = c.run_id AND e.automation_id = c.automation_id
+                        AND e.arrived_at >= c.decided_at - :skew AND e.scheduled_for = c.slot)
+                         THEN 'became what has no line of its slot'
+                    WHEN c.state = 'pending' AND a.state = 'removed' THEN 'waits, and its automation was removed' END AS what
+        FROM missed_card c LEFT JOIN firing f ON f.id = c.firing_id LEFT JOIN automation a ON a.id = c.automation_id
+    ) AS w WHERE w.what IS NOT NULL
+) AS q ORDER BY 1 LIMIT 10;
+
+-- name: audit_caught_up_twice
+-- One run makes up for a gap, unless each is to.
+SELECT q.*, count(*) OVER () FROM (
+    SELECT r.trigger_id, r.queued_at, count(*) AS n FROM run r
+    JOIN trigger t ON t.id = r.trigger_id JOIN automation a ON a.id = r.automation_id
+    WHERE r.catchup = 1 AND r.source = 'clock' AND r.version = a.version AND t.policy NOT LIKE '%"run_all"%'
+    GROUP BY r.trigger_id, r.queued_at HAVING count(*) > 1
+) AS q ORDER BY 1, 2 LIMIT 10;
+
 -- B. The armed slot -------------------------------------------------------------------------------------------------
 
 -- name: audit_overdue
@@ -138,7 +173,8 @@ SELECT q.*, count(*) OVER () FROM (
 -- name: audit_ran_late
 SELECT q.*, count(*) OVER () FROM (
     SELECT id, scheduled_for, started_at, ran_late FROM run
-    WHERE ran_late <> CASE WHEN started_at - scheduled_for > 300000000 THEN 1 ELSE 0 END
+    WHERE ran_late <> CASE WHEN started_at IS NOT NULL AND (catchup = 1 OR started_at - scheduled_for > 300000000)
+                           THEN 1 ELSE 0 END
 ) AS q ORDER BY 1 LIMIT 10;
 
 -- name: audit_versions_chain
@@ -754,7 +790,8 @@ SELECT q.*, count(*) OVER () FROM (
                     WHEN l.id IS NOT NULL AND a.last_outcome IS DISTINCT FROM coalesce(l.outcome, l.state)
                          THEN 'last_outcome' END AS what
         FROM automation a
-        LEFT JOIN (SELECT automation_id, max(CASE WHEN state IN ('succeeded', 'skipped') THEN ended_at END) AS good,
+        LEFT JOIN (SELECT automation_id, max(CASE WHEN state = 'succeeded' OR state = 'skipped' AND reason <> 'stale'
+                                             THEN ended_at END) AS good,
                           max(CASE WHEN state IN ('failed', 'timed_out') THEN ended_at END) AS bad,
                           max(CASE WHEN reason IS DISTINCT FROM 'superseded' THEN ended_at END) AS latest
                    FROM run WHERE ended_at IS NOT NULL GROUP BY automation_id) AS g ON g.automation_id = a.id

@@ -55,7 +55,8 @@ SELECT run.id, run.automation_id, run.source, a.concurrent, a.cooldown, a.state,
        run.firing_id, run.version, run.runner, run.attempt, run.attempts, run.token, run.seq, run.scheduled_for,
        run.has_payload, CASE WHEN run.attempt_at IS NULL THEN run.queued_at ELSE coalesce(
            (SELECT t.at FROM transition t WHERE t.run_id = run.id AND t.seq = run.seq), run.attempt_at) END,
-       run.merged, run.carries
+       run.merged, run.carries,
+       CASE WHEN run.attempt_at IS NULL THEN run.stale_at END
 FROM run JOIN automation a ON a.id = run.automation_id
 
 -- name: run_candidates
@@ -97,7 +98,7 @@ WHERE run.id = r.id AND run.state = 'queued' AND run.blocked IS NULL;
 -- name: run_claim  queued -> running
 UPDATE run SET state = 'running', worker = :worker, token = run.token + 1, attempt = run.attempt + 1,
        seq = run.seq + 1, started_at = coalesce(run.started_at, :now), attempt_at = :now,
-       ran_late = CASE WHEN run.started_at IS NULL AND :now - run.scheduled_for > 300000000 THEN 1
+       ran_late = CASE WHEN run.started_at IS NULL AND (run.catchup = 1 OR :now - run.scheduled_for > 300000000) THEN 1
                        ELSE run.ran_late END
 FROM @rows(id text) AS r
 WHERE run.id = r.id AND run.state = 'queued' AND run.blocked IS NULL;
@@ -107,13 +108,14 @@ WHERE run.id = r.id AND run.state = 'queued' AND run.blocked IS NULL;
 -- transitions are written beside it, by `transition_queue` and `transition_begin`.
 INSERT INTO run (id, workspace, automation_id, trigger_id, firing_id, source, version, runner, state, blocked,
                  rank, run_after, priority, attempts, scheduled_for, queued_at, root, depth, replay_of, has_payload,
-                 worker, token, attempt, seq, started_at, attempt_at, ran_late)
+                 catchup, stale_at, worker, token, attempt, seq, started_at, attempt_at, ran_late)
 SELECT r.id, r.workspace, r.automation_id, r.trigger_id, r.firing_id, r.source, r.version, r.runner, 'running',
-       r.blocked, r.rank, :now, r.priority, r.attempts, r.scheduled_for, :now, r.root, r.depth, r.replay_of,
-       r.has_payload, :worker, 1, 1, 2, :now, :now, CASE WHEN :now - r.scheduled_for > 300000000 THEN 1 ELSE 0 END
+       r.blocked, r.rank, r.run_after, r.priority, r.attempts, r.scheduled_for, :now, r.root, r.depth, r.replay_of,
+       r.has_payload, r.catchup, r.stale_at, :worker, 1, 1, 2, :now, :now,
+       CASE WHEN r.catchup = 1 OR :now - r.scheduled_for > 300000000 THEN 1 ELSE 0 END
 FROM @rows(id text, workspace text, automation_id text, trigger_id text, firing_id text, source text, version int,
            runner text, blocked text, rank int, priority int, attempts int, scheduled_for int, root text, depth int,
-           replay_of text, has_payload int) AS r;
+           replay_of text, has_payload int, run_after int, catchup int, stale_at int) AS r;
 
 -- name: transition_begin
 INSERT INTO transition (run_id, seq, from_state, to_state, at, worker, token, attempt)
@@ -210,6 +212,12 @@ FROM @rows(id text, reason text, by text) AS r
 WHERE run.id = r.id AND run.state IN ('queued', 'held')
 RETURNING run.id, run.seq, run.automation_id, run.token, run.attempt;
 
+-- name: run_lapse  queued -> skipped
+-- It waited until it was too old to be begun.
+UPDATE run SET state = 'skipped', blocked = NULL, ended_at = :now, seq = run.seq + 1, reason = :reason
+FROM @rows(id text) AS r WHERE run.id = r.id AND run.state = 'queued'
+RETURNING run.id, run.seq, run.token, run.attempt;
+
 -- name: run_waiting
 SELECT run.id, run.state, run.automation_id, run.version, run.workspace, a.name FROM @rows(id text) AS r
 JOIN run ON run.id = r.id JOIN automation a ON a.id = run.automation_id
@@ -245,8 +253,9 @@ SELECT r.id, (SELECT count(*) FROM run WHERE run.automation_id = r.id AND run.st
 FROM @rows(id text) AS r;
 
 -- name: run_unblock
--- One that waits for others like it goes on waiting for them.
-UPDATE run SET blocked = CASE WHEN run.merge_key IS NULL OR run.token > 0 THEN NULL ELSE 'time' END
+-- One that waits for others like it, or for its turn among late ones, goes on waiting for that.
+UPDATE run SET blocked = CASE WHEN run.token = 0 AND (run.merge_key IS NOT NULL OR run.catchup = 1 AND run.run_after > :now)
+                         THEN 'time' END
 FROM @rows(id text) AS r WHERE run.id = r.id AND run.state = 'queued' AND run.blocked IN ('overlap', 'concurrency');
 
 -- name: run_output_write

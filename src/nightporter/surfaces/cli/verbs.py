@@ -43,6 +43,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("explain", "Why it ran, ran late, or did not.", "runs:explain", _RUNS, ("why",)),
     Verb("cancel", "End a run.", "runs:cancel", _RUNS),
     Verb("review", "Decide about a run that may have acted: retry or dismiss.", "runs:review", _RUNS),
+    Verb("missed", "Times that were missed and wait for you: list, run, dismiss.", "missed:missed", _RUNS),
     Verb("replay", "Run the same work again as a new run.", "running:replay", _RUNS),
     Verb("dead", "Dead letters: runs that failed for good.", "runs:dead", _RUNS),
     Verb("inbox", "Messages from the desk: results, notices.", "records:inbox", _RESULTS),

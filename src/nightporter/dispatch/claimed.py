@@ -1,0 +1,29 @@
+"""A run under a claim, from its start to its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nightporter.air import Key
+from nightporter.words import Definition, Work
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A run under this worker's claim."""
+
+    work: Work
+    attempts: int
+    seq: int
+    definition: Definition | None
+    """None: it cannot be read, and `error` says why."""
+    error: str = ""
+
+    @property
+    def key(self) -> Key:
+        return self.work.run_id, self.work.token
+
+
+def started_key(token: int) -> str:
+    """The effect that says an attempt was started whose acts nobody can see."""
+    return f"started:{token}"
