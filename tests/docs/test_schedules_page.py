@@ -37,3 +37,12 @@ def test_the_page_says_how_many_sentences_are_understood() -> None:
         understood += 1
     told = [int(number) for number in re.findall(r"(\d+) (?:sentences|are understood|are refused)", TEXT)]
     assert told == [len(sentences), understood, len(sentences) - understood]
+
+
+def test_the_page_has_every_trap() -> None:
+    source = read("src/nightporter/rules/traps.py")
+    codes = set(re.findall(r'Trap\(\s*"(\w+)"', source)) | set(re.findall(r'code = "(\w+)" if .* else "(\w+)"',
+        source)[0])
+    told = [cells[0].strip("`") for cells in rows(section(TEXT, "Traps"))]
+    assert set(told) == codes
+    assert len(told) == len(codes) > 10

@@ -47,7 +47,7 @@ def fires(schedule: Schedule, count: int = 5, after: Instant = NOW) -> list[str 
     ("every hour at :30", "30 * * * *"),
     ("every hour at minute 5 and 35", "5,35 * * * *"),
     ("5 minutes past every hour", "5 * * * *"),
-    ("every hour on the hour", "0 * * * *"),
+    ("every hour on the hour", "0 * * * *"), ("every hour at :30 from 9 to 17 on weekdays", "30 9-16 * * mon-fri"),
     ("every day except sunday at 9", "0 9 * * mon-sat"),
     ("every monday at 9 and every friday at 9", "0 9 * * mon,fri"),
     ("every day except in august at 9", "0 9 * 1-7,9-12 *"),

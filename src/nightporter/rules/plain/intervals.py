@@ -99,7 +99,7 @@ def _marked(said: Said, seconds: float, length: str, on: str, zone: str) -> Unde
 def _within(said: Said, seconds: float, length: str, on: str, zone: str) -> Understood:
     """The first and the last instant of a window are in it."""
     first, last = said.window or (Time(0), Time(0))
-    if said.marks or seconds != int(seconds) or seconds > _DAY:
+    if seconds != int(seconds) or seconds > _DAY or (said.marks and (seconds != 3600 or max(said.marks) > 59)):
         raise beyond(f"every {length} from {first.shown} to {last.shown} cannot be said", "it does not fit into a day",
                      "write the times")
     begin, end = first.of_day, last.of_day
@@ -111,9 +111,13 @@ def _within(said: Said, seconds: float, length: str, on: str, zone: str) -> Unde
             raise beyond("a window over midnight on some days is ambiguous", "it may belong to the day on which it "
                          "begins or to the one on which it ends", "write two triggers, one until and one from 00:00")
         end += _DAY
-    times = [
-        Time(at // 3600, at // 60 % 60, at % 60) for at in (each % _DAY for each in range(begin, end + 1, int(seconds)))
-    ]
+    seen = range(begin, end + 1, int(seconds))
+    if said.marks:  # `every hour at :30 from 9 to 17`
+        seen = range(begin + -begin % 60, end + 1, 60)
+    times = [Time(at // 3600, at // 60 % 60, at % 60) for at in (each % _DAY for each in seen)]
+    times = [time for time in times if not said.marks or time.minute in said.marks]
+    if not times:
+        raise beyond("no minute that is said lies in the window", "it is too short", "write a longer one")
     if len(times) > 1440:
         raise beyond(f"every {length} is too often for a window", "a minute is the least there", "write `every 1m`")
     minutes, hours = {time.minute for time in times}, {time.hour for time in times}
