@@ -13,7 +13,8 @@ from scenes import HOOK, UNAVAILABLE, a_night, at, slots, until
 from nightporter import operations
 from nightporter.clock import HOUR, Instant
 from nightporter.ledger import automation_detail, explain
-from nightporter.sources.clock import settle, slot_key
+from nightporter.sources.clock import settle
+from nightporter.sources.missed import slot_key
 from nightporter.store import Store
 from nightporter.store.tx_clock import schedule_from
 from nightporter.words import (
