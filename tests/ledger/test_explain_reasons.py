@@ -12,6 +12,7 @@ from acting import a_worker, after, begin, die, finish, send
 from explained import FILE, NOW, fired, ran, said
 
 from nightporter import operations
+from nightporter.ledger import reads
 from nightporter.ledger.why import Explanation
 from nightporter.rules.gates import PAYLOAD_LIMIT
 from nightporter.sources.clock import settle
@@ -332,6 +333,22 @@ def test_each_reason_is_explained(store: Store, reason: Reason) -> None:
     assert "\n" not in text
     assert "  " not in text
     assert text.endswith((".", "`"))
+
+
+_OF_THE_MOMENT = (Reason.CONCURRENCY_CEILING, Reason.UNREADABLE)
+"""Of a run that waits, and of a trigger that fires no more: no line has them."""
+
+
+@pytest.mark.parametrize("reason", [each for each in Reason if each not in _OF_THE_MOMENT])
+def test_each_reason_stands_in_a_list_with_its_sentence(store: Store, reason: Reason) -> None:
+    SCENES[reason][0](store)
+    lines = store.read(lambda tx: [
+        line.as_json()
+        for page in (reads.firings(tx, limit=100), reads.runs(tx, limit=100), reads.deliveries(tx, limit=100))
+        for line in page.items
+    ])
+    told = [line for line in lines if reason in (line["reason"], line.get("cancel_reason"))]
+    assert {line["reason_sentence"] for line in told if line["reason"] == reason} == {reason.sentence}
 
 
 def test_an_admitted_firing_is_explained_by_its_run(store: Store) -> None:

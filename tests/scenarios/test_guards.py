@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 from builders import SAID, Night
-from scenes import HOOK, UNAVAILABLE, a_night, at, slots, until
+from scenes import UNAVAILABLE, a_night, at, slots, until
 
-from nightporter import operations
 from nightporter.clock import HOUR, Instant
 from nightporter.ledger import automation_detail, explain
 from nightporter.sources.clock import settle
@@ -20,16 +19,13 @@ from nightporter.store.tx_clock import schedule_from
 from nightporter.words import (
     Answer,
     Coalesce,
-    Destination,
-    Ended,
     Limits,
     Overlap,
     QuietHours,
-    Receipt,
     Threshold,
     TriggerSpec,
 )
-from words import a_clock_trigger, an_incident, steps
+from words import a_clock_trigger, an_incident
 
 QUARTERS = a_clock_trigger("*/15 * * * *")
 NIGHT = QuietHours(("22:00-07:00",))
@@ -117,166 +113,6 @@ def test_every_other_monday_is_a_threshold_of_a_schedule(store: Store) -> None:
         night.work()
     assert night.lines("verdict", "reason") == [("skipped", "threshold"), ("admitted", None)] * 2
     assert night.found() == {}
-
-
-# -- arrivals that are folded together --------------------------------------------------------------------------------
-
-
-def test_a_burst_is_one_run_that_carries_the_last_of_it(store: Store) -> None:
-    night = a_night(store, "10:00")
-    automation = night.define("brief", called(coalesce=GATHERS))
-    first = night.fire(automation, payload={"n": 1})
-    more = []
-    for n in (2, 3):
-        night.pass_time(seconds=20)
-        more.append(night.fire(automation, payload={"n": n}))
-    assert [each.verdict for each in (first, *more)] == ["admitted", "merged", "merged"]
-    assert {each.run_id for each in (first, *more)} == {first.run_id}
-    assert "it gathers what else arrives until 2026-06-10 10:01:10" in said(night, str(first.run_id))
-    night.pass_time(seconds=29)
-    assert night.begin() == [], "it waits for more"
-    night.pass_time(seconds=1)
-    [claimed] = night.begin()
-    assert claimed.work.payload == {"n": 3}
-    night.finish(claimed)
-    text = said(night, str(first.run_id))
-    assert "1 min 10 s late, because it waited 1 min 10 s for others like it" in text
-    assert "2 more arrivals were folded into it while it waited." in text
-    assert night.sql("SELECT merged FROM run") == [(2,)]
-    assert night.found() == {}
-
-
-def test_without_it_the_same_burst_is_as_many_runs(store: Store) -> None:
-    night = a_night(store, "10:00")
-    automation = night.define("brief", called())
-    assert [night.fire(automation).verdict for _ in range(3)] == ["admitted"] * 3
-
-
-def test_a_burst_that_does_not_end_is_run_after_its_longest_wait(store: Store) -> None:
-    night = a_night(store, "10:00")
-    automation = night.define("brief", called(coalesce=GATHERS))
-    verdicts = []
-    started = None
-    while started is None:
-        verdicts.append(night.fire(automation).verdict)
-        night.pass_time(seconds=10)
-        if claimed := night.begin():
-            started = night.now
-    assert started == at("10:02:00")
-    assert verdicts == ["admitted"] + ["merged"] * 11
-    after = night.fire(automation)
-    assert after.verdict == "admitted", "a run that has begun takes nothing more"
-    night.finish(claimed)
-    night.pass_time(seconds=30)
-    night.work()
-    assert night.sql("SELECT merged FROM run ORDER BY id") == [(11,), (0,)]
-    assert night.found() == {}
-
-
-def test_what_belongs_together_is_told_by_a_field_of_the_payload(store: Store) -> None:
-    night = a_night(store, "10:00")
-    automation = night.define("brief", called(coalesce=replace(GATHERS, key="payload.order.id")))
-    payloads: list[Any] = [
-        {"order": {"id": 1}}, {"order": {"id": 2}}, {"order": {"id": 1}, "more": 1}, {"order": 7}, None,
-        {"order": {"id": "1"}},
-    ]
-    answers = [night.fire(automation, payload=payload) for payload in payloads]
-    assert [answer.verdict == "admitted" for answer in answers] == [True, True, False, True, False, True]
-    assert {answer.verdict for answer in answers} == {"admitted", "merged"}
-    assert answers[2].run_id == answers[0].run_id
-    night.pass_time(seconds=30)
-    carried = {str(one.work.run_id): one.work.payload for one in night.begin(10)}
-    assert carried[str(answers[0].run_id)] == {"order": {"id": 1}, "more": 1}
-    assert night.found() == {}
-
-
-def test_a_burst_while_a_run_is_going_is_one_run_behind_it(store: Store) -> None:
-    night = a_night(store, "10:00")
-    automation = night.define("brief", called(coalesce=GATHERS, overlap=Overlap.QUEUE))
-    night.fire(automation)
-    night.pass_time(seconds=30)
-    [slow] = night.begin()
-    behind = [night.fire(automation) for _ in range(3)]
-    assert [answer.verdict for answer in behind] == ["admitted", "merged", "merged"]
-    night.pass_time(seconds=40)
-    assert night.begin() == [], "it must go alone"
-    assert night.fire(automation).verdict == "merged", "and waits for those that come meanwhile"
-    night.finish(slow)
-    assert night.begin() == [], "and for no more of them"
-    night.pass_time(seconds=30)
-    [next_] = night.begin()
-    assert next_.work.run_id == behind[0].run_id
-    night.finish(next_)
-    assert night.found() == {}
-
-
-def test_what_another_takes_the_place_of_takes_nothing_more(store: Store) -> None:
-    night = a_night(store, "10:00")
-    automation = night.define("brief", called(
-        coalesce=replace(GATHERS, key="payload.n"), overlap=Overlap.REPLACE))
-    one, other = night.fire(automation, payload={"n": 1}), night.fire(automation, payload={"n": 2})
-    assert steps(store, one.run_id) == ["queued", "cancelled"]
-    again = night.fire(automation, payload={"n": 1})
-    assert (other.verdict, again.verdict) == ("admitted", "admitted")
-    night.pass_time(seconds=30)
-    assert night.work() == [again.run_id]
-    assert night.found() == {}
-
-
-def test_a_run_that_failed_once_and_waits_takes_nothing_more(store: Store) -> None:
-    night = a_night(store, "10:00")
-    automation = night.define("brief", called(coalesce=GATHERS))
-    night.fire(automation)
-    night.pass_time(seconds=30)
-    night.finish(night.begin(), UNAVAILABLE)
-    assert night.fire(automation).verdict == "admitted"
-    assert night.found() == {}
-
-
-def test_a_repeat_of_what_was_folded_is_a_repeat(store: Store) -> None:
-    night = a_night(store, "10:00")
-    automation = night.define("brief", called(coalesce=GATHERS))
-    first = night.fire(automation, "a")
-    night.fire(automation, "b")
-    again = night.fire(automation, "b")
-    assert (again.verdict, again.run_id) == ("repeated", first.run_id)
-    assert night.sql("SELECT merged FROM run") == [(1,)]
-    assert night.found() == {}
-
-
-def test_words_in_pieces_are_one_run_with_all_of_them(store: Store) -> None:
-    night = a_night(store, "10:00")
-    spoken = Coalesce(timedelta(seconds=5), timedelta(seconds=50), joins=True)
-    automation = night.define("brief", called(coalesce=spoken), TriggerSpec("manual", "manual", coalesce=spoken))
-    for trigger in ("call", "manual"):
-        first = night.fire(automation, text="Look at the numbers", trigger=trigger, payload={"n": 1})
-        night.pass_time(seconds=3)
-        more = [night.fire(automation, text=text, trigger=trigger) for text in ("of last week", "")]
-        assert {each.run_id for each in more} == {first.run_id} or trigger == "manual"
-        night.pass_time(seconds=3)
-        night.fire(automation, text="and not of this one", trigger=trigger)
-        night.pass_time(seconds=5)
-        claimed = {str(one.work.run_id): one for one in night.begin(10)}
-        work = claimed[str(first.run_id)].work
-        assert work.text == "Look at the numbers\nof last week\nand not of this one"
-        assert work.payload == {"n": 1}
-        night.finish(list(claimed.values()))
-        replayed = night.store.write(lambda tx, run=work.run_id: operations.replay(  # type: ignore[misc]  # bound
-            tx, run, external_id="again", by="ann", now=night.now))
-        night.pass_time(seconds=50)
-        [again] = night.begin(run=replayed.run_id)
-        assert again.work.text == work.text
-        night.finish(again)
-    assert night.found() == {}
-
-
-def test_a_person_who_says_nothing_beside_now_means_now(store: Store) -> None:
-    night = a_night(store, "10:00")
-    spoken = Coalesce(timedelta(seconds=5), timedelta(seconds=50), joins=True)
-    automation = night.define("brief", TriggerSpec("manual", "manual", coalesce=spoken))
-    night.fire(automation, trigger="manual", text="look")
-    now = night.fire(automation, trigger="manual")
-    assert [one.work.run_id for one in night.begin(10)] == [now.run_id]
 
 
 # -- a number of runs -------------------------------------------------------------------------------------------------
@@ -409,6 +245,54 @@ def test_a_staggered_schedule_is_armed_shown_and_fired_with_its_offset(store: St
     assert night.found() == {}
 
 
+# -- a person's own hand -----------------------------------------------------------------------------------------------
+
+
+EVERY_GUARD: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "cooldown": ({"cooldown": timedelta(hours=1)}, {}),
+    "hourly_ceiling": ({"limits": Limits(per_hour=1)}, {}),
+    "queue_full": ({"limits": Limits(queued=1)}, {}),
+    "overlap": ({}, {"overlap": Overlap.SKIP}),
+    "threshold": ({}, {"threshold": Threshold(2)}),
+    "quiet_hours": ({"quiet_hours": QuietHours(("07:00-12:00",))}, {}),
+    "max_runs": ({"limits": Limits(max_runs=1)}, {}),
+    "coalesce": ({}, {"coalesce": GATHERS}),
+}
+
+
+@pytest.mark.parametrize("guard", EVERY_GUARD)
+def test_runs_by_hand_pass_each_guard_and_use_nothing_of_it(store: Store, guard: str) -> None:
+    """What comes by itself meets the same with and without them."""
+    options, of_trigger = EVERY_GUARD[guard]
+    found: dict[bool, list[str]] = {}
+    for by_hand in (False, True):
+        night = a_night(store, "10:00")
+        name = f"{guard.replace('_', '-')}-{by_hand}".lower()
+        automation = night.define(name, called(**of_trigger), replace(QUARTERS, overlap=Overlap.PARALLEL), **options)
+
+        def hands(night: Night = night, automation: str = automation, by_hand: bool = by_hand) -> None:
+            for _ in range(3 * by_hand):
+                run = night.run(automation, trigger="manual")
+                assert night.sql("SELECT state FROM run WHERE id = ?", run) == [("succeeded",)]
+
+        hands()
+        arrived = []
+        for _ in range(2):
+            arrived.append(became(night.fire(automation)))
+            hands()
+        until(night, "10:30")
+        lines = night.sql("SELECT verdict, reason FROM firing WHERE automation_id = ? AND source = 'clock' "
+                          "ORDER BY scheduled_for", automation)
+        found[by_hand] = [*arrived, *(reason or verdict for verdict, reason in lines), night.row(automation).state]
+        hands()
+        night.pass_time(minutes=1)
+        night.work()
+        assert night.found() == {}
+    assert found[True] == found[False]
+    objected = {"coalesce": "merged", "max_runs": "completed"}.get(guard, guard)
+    assert objected in found[False]
+
+
 # -- incidents --------------------------------------------------------------------------------------------------------
 
 
@@ -430,74 +314,3 @@ def test_an_open_incident_holds_what_starts_by_itself(
     answers = [night.fire(automation), night.fire(automation, trigger="manual")]
     assert slots(night, "reason", "detail") == [("10:00", *(("incident_hold", "inc_1") if held else (None, "")))]
     assert [became(answer) for answer in answers] == ["incident_hold" if held else "admitted", "admitted"]
-
-
-# -- deliveries -------------------------------------------------------------------------------------------------------
-
-
-def sent(night: Night, *columns: str) -> list[tuple[Any, ...]]:
-    return night.sql(f"SELECT {', '.join(columns)} FROM delivery ORDER BY created_at, id")
-
-
-@pytest.mark.parametrize(("failures", "ended", "waits"), [
-    (False, SAID, True), (False, Ended.timed_out("too long"), False), (True, Ended.timed_out("too long"), True),
-])
-def test_a_result_waits_for_the_end_of_quiet_hours_and_a_failure_only_where_that_is_asked_for(
-    store: Store, failures: bool, ended: Ended, waits: bool
-) -> None:
-    night = a_night(store, "23:00")
-    automation = night.define("brief", deliver=[replace(HOOK, quiet_hours=replace(NIGHT, failures=failures))])
-    run = night.run(automation, ended)
-    [(state, reason, due)] = sent(night, "state", "reason", "next_try_at")
-    assert (state, reason, due) == (
-        ("pending", "held_quiet", at("31:00")) if waits else ("pending", None, at("23:00")))
-    assert ("waits until 2026-06-11 07:00" in said(night, run)) is waits
-    night.send(Receipt.DELIVERED)
-    assert sent(night, "state") == [("pending" if waits else "delivered",)]
-    night.pass_time(hours=8)
-    night.send(Receipt.DELIVERED)
-    assert sent(night, "state", "reason", "tries") == [("delivered", None, 1)]
-    assert night.found() == {}
-
-
-def test_without_quiet_hours_it_goes_at_once(store: Store) -> None:
-    night = a_night(store, "23:00")
-    night.run(night.define("brief", deliver=[HOOK]))
-    night.send(Receipt.DELIVERED)
-    assert sent(night, "state") == [("delivered",)]
-
-
-def test_a_further_try_waits_for_the_end_of_quiet_hours_too_unless_a_person_asks_for_it(store: Store) -> None:
-    night = a_night(store, "21:59:50")
-    automation = night.define("brief", deliver=[replace(HOOK, quiet_hours=NIGHT)])
-    night.run(automation)
-    night.send(Receipt.TRANSIENT)
-    night.pass_time(minutes=5)
-    assert night.take() == []
-    assert sent(night, "state", "reason", "next_try_at", "tries") == [("pending", "held_quiet", at("31:00"), 1)]
-    [(delivery,)] = sent(night, "id")
-    night.store.write(lambda tx: operations.resend(tx, delivery, now=night.now))
-    night.send(Receipt.DELIVERED)
-    assert sent(night, "state") == [("delivered",)]
-    assert night.found() == {}
-
-
-def test_results_of_quiet_hours_are_one_message_of_the_inbox(store: Store) -> None:
-    night = a_night(store, "21:00")
-    desk = Destination("announce", "announce", quiet_hours=NIGHT)
-    automation = night.define("brief", deliver=[desk])
-    runs = [night.run(automation)]
-    night.pass_time(hours=2)
-    for n in range(3):
-        runs.append(night.run(automation, Ended.ok(f"thing {n}")))
-        night.pass_time(hours=1)
-    night.pass_time(hours=8)
-    runs.append(night.run(automation, Ended.ok("good morning")))
-    assert night.sql("SELECT title, text FROM inbox ORDER BY created_at") == [
-        ("brief: report", "three things to know"),
-        ("brief: results of quiet hours", "report: thing 0\nreport: thing 1\nreport: thing 2\n"),
-        ("brief: report", "good morning"),
-    ]
-    assert sent(night, "state") == [("delivered",)] * 5
-    assert len({evidence for (evidence,) in sent(night, "evidence")}) == 3
-    assert night.found() == {}
