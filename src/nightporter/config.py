@@ -63,6 +63,11 @@ class Config:
     NIGHTPORTER_HEARTBEAT_TO. Read by destinations."""
     heartbeat_secret: str | None = None
     """A reference to the secret that signs it, for webhooks. NIGHTPORTER_HEARTBEAT_SECRET. Read by destinations."""
+    alert_to: str | None = None
+    """Where a desk tells of failures whose automation names no place: as `heartbeat_to`, in the order in which they are
+    tried. NIGHTPORTER_ALERT_TO. Read by destinations."""
+    alert_secret: str | None = None
+    """A reference to the secret that signs it, for webhooks. NIGHTPORTER_ALERT_SECRET. Read by destinations."""
     deadman: str | None = None
     """An address outside that is called (GET) as long as what is due is looked at; its silence is the alarm.
     NIGHTPORTER_DEADMAN. Read by engine."""
@@ -100,7 +105,9 @@ VARIABLES = {
 """The environment variable of each setting that has one."""
 
 
-_TEXTS = ("heartbeat", "heartbeat_to", "heartbeat_secret", "deadman", "own_hosts")
+_TEXTS = (
+    "heartbeat", "heartbeat_to", "heartbeat_secret", "alert_to", "alert_secret", "deadman", "own_hosts",
+)
 
 
 def _texts(environ: Mapping[str, str]) -> dict[str, Any]:

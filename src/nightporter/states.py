@@ -139,7 +139,7 @@ class AutomationState(StrEnum):
     PAUSED = "paused"
     """By a person, with a reason and perhaps an end."""
     AUTO_PAUSED = "auto_paused"
-    """By the desk, after repeated errors; no transition leads here before the desk counts them."""
+    """By the desk, after repeated errors."""
     CONFIG_ERROR = "config_error"
     """Its definition cannot be read; the last good one is kept and does not fire."""
     EXPIRED = "expired"
@@ -163,6 +163,8 @@ class AutomationEvent(StrEnum):
     """A person lets it act, or a pause reached its end."""
     PAUSE = "pause"
     """A person stops it from acting, or its file is gone."""
+    AUTO_PAUSE = "auto_pause"
+    """The desk stops it from acting: its errors have reached its own number in a row."""
     BREAK = "break"
     """Its definition cannot be read any more."""
     MEND = "mend"
@@ -232,6 +234,7 @@ AUTOMATION_TRANSITIONS: Mapping[tuple[AutomationState, AutomationEvent], Automat
     (_X, AutomationEvent.ENABLE): _A,
     (_C, AutomationEvent.ENABLE): _A,
     (_A, AutomationEvent.PAUSE): _U,
+    (_A, AutomationEvent.AUTO_PAUSE): _AP,
     (_AP, AutomationEvent.PAUSE): _U,
     (_A, AutomationEvent.BREAK): _E,
     (_U, AutomationEvent.BREAK): _E,

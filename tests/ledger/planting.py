@@ -216,3 +216,25 @@ def a_run_without_its_row(night: Night) -> list[Statement]:
         ("DELETE FROM run WHERE id = ?", lonely),
         ("INSERT INTO setting (key, value) VALUES ('pruned_before', ?)", str(night.now)),
     ]
+
+
+INCIDENT = ("id, workspace, automation_id, kind, route, signature, state, count, first_at, last_at, subject, error")
+
+
+def two_alerts(night: Night) -> list[Statement]:
+    """One incident, of which the same destination is told twice, half an hour apart."""
+    alerts = []
+    for n in (1, 2):
+        alerts += [
+            ("INSERT INTO delivery (id, run_id, automation_id, workspace, destination, kind, lane, state, best_effort, "
+             "event_id, next_try_at, created_at, alert) SELECT ?, 'inc_x', id, workspace, 'pager', 'webhook', 'pager', "
+             "'pending', 0, ?, ?, ?, 'opened' FROM automation WHERE id = ?",
+             f"del_alert_{n}", f"evt_alert_{n}", night.now + HOUR, night.now + n * HOUR // 2, night.runs["single"]),
+            ("INSERT INTO alert (delivery_id, automation, timezone, config, body, cooldown, next_routes) "
+             "VALUES (?, 'single', 'UTC', '{}', '{}', ?, '[]')", f"del_alert_{n}", HOUR),
+        ]
+    return [
+        (f"INSERT INTO incident ({INCIDENT}, resolved_at) SELECT 'inc_x', workspace, id, 'execution', 'here', 'odd', "
+         "'resolved', 2, 0, 0, 'run', 'odd', 1 FROM automation WHERE id = ?", night.runs["single"]),
+        *alerts,
+    ]

@@ -12,6 +12,7 @@ from databases import Databases
 from full_night import a_full_night
 from planting import (
     AT_ONCE,
+    INCIDENT,
     MISSED,
     PAUSED,
     SKIPPED,
@@ -38,6 +39,7 @@ from planting import (
     step,
     together,
     trigger,
+    two_alerts,
     worker_of,
 )
 
@@ -227,7 +229,8 @@ PLANTS = (
     Plant("N-15", "a run was admitted in a pause", a_pause_over("cool second")),
     Plant("I-70", "a run more than there is", trigger("few/call", "runs = runs + 1")),
     # keeping
-    Plant("I-63a", "a success is forgotten", automation("plain", "last_success_at = last_success_at - ?", HOUR)),
+    Plant("I-63a", "a success is forgotten", automation("plain", "last_success_at = last_success_at - ?", HOUR),
+          also={"N-17": 1}),
     Plant("I-63a", "the last outcome is another", automation("single", "last_outcome = 'failed'")),
     Plant("I-63b", "a month forgets a run", lambda night: [
         ("UPDATE rollup_month SET runs = runs - 1, succeeded = succeeded - 1 WHERE automation_id = ?",
@@ -239,6 +242,12 @@ PLANTS = (
     Plant("I-65", "what fires is quarantined", lambda night: [
         ("INSERT INTO quarantine (subject, key, error, at) VALUES ('trigger', ?, 'odd', 0)",
          f"{night.runs['daily']}/clock")]),
+    Plant("N-17", "failures that never were are counted", automation("single", "errors_in_a_row = 7")),
+    Plant("N-18", "an incident is about a trigger that never was", plain(
+        (f"INSERT INTO incident ({INCIDENT}) SELECT 'inc_x', workspace, id, 'schedule', 'here', 'odd', 'open', 1, 0, "
+         "0, 'nowhere', 'odd' FROM automation ORDER BY id LIMIT 1",))),
+    Plant("N-19", "somebody is told twice within a cooldown", two_alerts),
+    Plant("N-20", "nobody is told of a pause by the desk", automation("asleep", "state = 'auto_paused'")),
     Plant("I-67", "another schema", plain(("UPDATE setting SET value = '0' WHERE key = 'schema_version'",))),
     Plant("I-68", "a run was deleted while it ran", a_run_without_its_row),
     Plant("I-68", "a payload was deleted", lambda night: [

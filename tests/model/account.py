@@ -337,9 +337,8 @@ class Account:
         a.told_of += 1
         if state in ("succeeded", "skipped") and reason != "stale":
             a.errors = 0
-        elif state in ("failed", "timed_out"):
-            a.errors += 1
         if dead:
+            a.errors += not run.by_hand
             run.notices.add("dead_letter")
         for name in sorted(run.wish.deliver):
             wanted = SENT_TO[name]

@@ -18,6 +18,7 @@ from nightporter.words import (
     Ended,
     Ending,
     ErrorClass,
+    Failures,
     Limits,
     Missed,
     MissedPolicy,
@@ -141,6 +142,7 @@ def definition_of(name: str, wish: Wish) -> Definition:
         retry=Retry(attempts=wish.attempts, on=wish.retry_on), cooldown=timedelta(seconds=wish.cooldown),
         idempotent=wish.idempotent, on_crash=wish.on_crash, priority=wish.priority,
         expires=None if wish.expires is None else Instant(wish.expires), workspace=workspace_of(name),
+        failures=Failures(pause_after=None, pause_after_schedule_errors=None),
     )
 
 

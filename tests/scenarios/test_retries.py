@@ -12,7 +12,7 @@ from scenes import UNAVAILABLE, a_night, at, slots, until
 from nightporter import ledger, operations, sweep
 from nightporter.clock import SECOND, Instant
 from nightporter.store import Store
-from nightporter.words import Ended, ErrorClass, Limits, Overlap, Retry
+from nightporter.words import Ended, ErrorClass, Failures, Limits, Overlap, Retry
 from words import a_clock_trigger
 
 TRIGGERS = 50
@@ -132,7 +132,8 @@ def test_a_dead_letter_that_nobody_saw_outlives_the_week_after_which_runs_are_pr
 def test_ten_dead_in_a_row_are_counted_and_one_that_ends_well_ends_the_row(store: Store) -> None:
     """S-35: the desk says since when an automation has been failing."""
     night = a_night(store, "09:59")
-    automation = night.define("asks", a_clock_trigger("* * * * *", overlap=Overlap.PARALLEL), retry=Retry(attempts=1))
+    automation = night.define("asks", a_clock_trigger("* * * * *", overlap=Overlap.PARALLEL), retry=Retry(attempts=1),
+                              failures=Failures(pause_after=None))
     for n in range(10):
         until(night, f"10:{n:02}")
         night.work(UNAVAILABLE)

@@ -281,7 +281,7 @@ def test_after_fifty_tries_it_is_given_up_and_a_person_may_send_it_again(night: 
         night.record((taken(night), LATER))
         night.sleep(hours=1)
     assert delivery(night, "state", "reason", "tries") == ("given_up", "gave_up", 50)
-    assert rows(night.store, "SELECT kind FROM inbox") == [("given_up",)]
+    assert rows(night.store, "SELECT kind FROM inbox ORDER BY created_at") == [("incident",), ("given_up",)]
     [(identity,)] = rows(night.store, "SELECT id FROM delivery")
     resend(night, identity)
     one = taken(night)

@@ -13,9 +13,11 @@ from typing import Any
 from nightporter.air import Key
 from nightporter.clock import Instant, rfc3339
 from nightporter.rules.quiet import held_until
+from nightporter.rules.retry import ALERT_TRIES, DELIVERY_TRIES
 from nightporter.store import Tx
 from nightporter.store.sql_port import Row
 from nightporter.store.tx_delivery import SentOut
+from nightporter.store.tx_incidents import AlertRow
 from nightporter.words import Definition, DeliveryId, Destination, Outcome, Parcel, Reason, RunId
 from nightporter.words.kept import read_back
 
@@ -39,6 +41,9 @@ class Sending:
     """Why it cannot even be tried; empty otherwise."""
     held_until: Instant | None = None
     """It is a quiet hour at its destination, until then."""
+    tries_most: int = DELIVERY_TRIES
+    alert: bool = False
+    """It carries no result but what is told of an incident."""
 
     @property
     def key(self) -> Key:
@@ -94,13 +99,17 @@ def body_of(row: Row, automation: str) -> dict[str, Any]:
 
 def _with_what_they_carry(tx: Tx, rows: list[SentOut], *, at: Instant) -> list[Sending]:
     """What they carry. The store is read for all of them first: its own trouble is none of a row's."""
-    results = tx.results({row.run_id for row in rows})
+    alerts = tx.alerts([row.delivery_id for row in rows if row.run_id.startswith("inc_")])
+    results = tx.results({row.run_id for row in rows if row.delivery_id not in alerts})
     versions = {(row.automation_id, results[row.run_id][2]) for row in rows if row.run_id in results}
     then = {(automation_id, version): text for automation_id, version, _, text in tx.definitions(sorted(versions))}
-    again = {row.automation_id for row in rows if row.tries_before}
+    again = {row.automation_id for row in rows if row.tries_before and row.delivery_id not in alerts}
     now = {automation_id: tx.definition_in_force(automation_id) for automation_id in sorted(again)}
     sending = []
     for row in rows:
+        if (alert := alerts.get(row.delivery_id)) is not None:
+            sending.append(_alert(row, alert))
+            continue
         result = results.get(row.run_id)
         text = None if result is None else then.get((row.automation_id, result[2]))
         sending.append(_packed(row, result, text, now.get(row.automation_id) if row.tries_before else None, at))
@@ -131,6 +140,23 @@ def _packed(row: SentOut, result: Row | None, then: str | None, now: str | None,
     )
     return Sending(parcel, row.kind, row.lane, row.token, row.tries - row.tries_before, bool(row.best_effort),
                  row.automation_id, error, quiet)
+
+
+def _alert(row: SentOut, alert: AlertRow) -> Sending:
+    """What an alert carries was written with it. One that has another way to go does not try for long."""
+    config, body, error = {}, {}, ""
+    try:
+        config, body = read_back(alert.config), read_back(alert.body)
+    except ValueError as unreadable:
+        error = f"what it should carry cannot be read: {unreadable}"
+    parcel = Parcel(
+        DeliveryId(row.delivery_id), row.event_id, RunId(row.run_id), alert.automation, row.workspace, config, body,
+        alert.created_at, row.tries, alert.timezone,
+    )
+    return Sending(
+        parcel, row.kind, row.lane, row.token, row.tries - row.tries_before, bool(row.best_effort), row.automation_id,
+        error, tries_most=DELIVERY_TRIES if alert.next_routes == "[]" else ALERT_TRIES, alert=True,
+    )
 
 
 def _config(row: SentOut, then: Definition, now: str | None) -> dict[str, Any]:

@@ -10,10 +10,19 @@ from typing import assert_never
 from nightporter.air import Form, Key
 from nightporter.clock import Instant, micros
 from nightporter.delivery.claim import Sending
-from nightporter.rules.retry import DELIVERY_LONGEST, DELIVERY_TRIES, delivery_delay, draw, jittered, spread
+from nightporter.incidents import Fault, happened, lanes_work, next_route
+from nightporter.rules.retry import (
+    DELIVERY_LONGEST,
+    DELIVERY_TRIES,
+    STUCK_TRIES,
+    delivery_delay,
+    draw,
+    jittered,
+    spread,
+)
 from nightporter.states import DeliveryState
 from nightporter.store import Tx
-from nightporter.words import DestinationPort, Reason, Receipt, Sent, derived_id
+from nightporter.words import DestinationPort, IncidentKind, Reason, Receipt, Sent, derived_id
 
 Destinations = Mapping[str, DestinationPort]
 
@@ -43,6 +52,7 @@ def record(tx: Tx, tried: Sequence[Tried], destinations: Destinations, *, now: I
     ends: list[tuple[object, ...]] = []
     later: list[tuple[object, ...]] = []
     gave_up: list[Tried] = []
+    stuck: list[Tried] = []
     begun = [t for t in tried if t.begun]
     for t in begun:
         parcel, sent = t.sending.parcel, t.sent
@@ -58,10 +68,13 @@ def record(tx: Tx, tried: Sequence[Tried], destinations: Destinations, *, now: I
             case Receipt.TRANSIENT if t.doubtful and (destination is None or not destination.repeatable):
                 ends.append(_end(t, DeliveryState.UNKNOWN, sent.reason or Reason.UNREACHABLE))
                 gave_up.append(t)
-            case Receipt.TRANSIENT if t.sending.tries >= DELIVERY_TRIES:
-                ends.append(_end(t, DeliveryState.GIVEN_UP, Reason.GAVE_UP))
+            case Receipt.TRANSIENT if t.sending.tries >= t.sending.tries_most:
+                all_used = t.sending.tries >= DELIVERY_TRIES
+                ends.append(_end(t, DeliveryState.GIVEN_UP, Reason.GAVE_UP if all_used else Reason.UNREACHABLE))
                 gave_up.append(t)
             case Receipt.TRANSIENT:
+                if t.sending.tries == STUCK_TRIES:
+                    stuck.append(t)
                 chance = draw(parcel.delivery_id, t.sending.tries)
                 delay = jittered(delivery_delay(t.sending.tries), chance)
                 asked = spread(min(sent.retry_after or timedelta(0), DELIVERY_LONGEST), chance)
@@ -77,6 +90,7 @@ def record(tx: Tx, tried: Sequence[Tried], destinations: Destinations, *, now: I
         now=now,
     )
     tell_of(tx, [_notice(t) for t in gave_up if t.sending.parcel.delivery_id in current], now=now)
+    _account_for(tx, begun, gave_up, stuck, current, now)
     current |= tx.release_deliveries([(*t.key, now, None) for t in tried if not t.begun])
     return [t.sending.parcel.delivery_id in current for t in tried]
 
@@ -96,6 +110,28 @@ def record_alone(tx: Tx, tried: Sequence[Tried], *, now: Instant) -> list[bool]:
     return [t.sending.parcel.delivery_id in current for t in tried]
 
 
+def _account_for(
+    tx: Tx, tried: Sequence[Tried], gave_up: Sequence[Tried], stuck: Sequence[Tried], current: set[str], now: Instant
+) -> None:
+    """Which receivers are at fault, and which are not any more; an alert that failed takes its next route."""
+    lanes_work(tx, [
+        t.sending.lane for t in tried
+        if t.sent.receipt in (Receipt.DELIVERED, Receipt.UNVERIFIED) and t.sending.parcel.delivery_id in current
+    ], now=now)
+    ours = [t for t in (*gave_up, *stuck) if t.sending.parcel.delivery_id in current and not t.sending.best_effort]
+    if not ours:
+        return
+    happened(tx, [
+        Fault(IncidentKind.DELIVERY, t.sending.lane, t.sent.error, t.sending.parcel.delivery_id,
+              t.sending.automation_id, in_the_inbox=t in gave_up and not t.sending.alert, quiet=t.sending.alert)
+        for t in ours
+    ], now=now)
+    next_route(tx, [
+        t.sending.parcel.delivery_id for t in gave_up
+        if t.sending.alert and t.sending.parcel.delivery_id in current
+    ], now=now)
+
+
 def tell_of(tx: Tx, notices: Sequence[Notice | None], *, now: Instant) -> None:
     """Put before a person what was not delivered."""
     tx.write_inbox(
@@ -110,7 +146,7 @@ def tell_of(tx: Tx, notices: Sequence[Notice | None], *, now: Instant) -> None:
 
 def _notice(tried: Tried) -> Notice | None:
     sending, parcel = tried.sending, tried.sending.parcel
-    if sending.best_effort:
+    if sending.best_effort or sending.alert:  # the inbox has what an alert says
         return None
     return (*tried.key, parcel.workspace, sending.automation_id, parcel.run_id,
             f"{parcel.automation}: a result was not delivered",

@@ -11,7 +11,7 @@ from nightporter.errors import BadInput
 from nightporter.outside.addresses import check_hosts
 from nightporter.outside.http import check_url
 from nightporter.rules.schedule import parse
-from nightporter.words import Schedule
+from nightporter.words import AlertRoute, Schedule
 
 _TIME = re.compile(r"(\d{1,2}):(\d\d)")
 
@@ -29,11 +29,21 @@ def when(config: Config) -> Schedule | None:
 
 def where(config: Config) -> dict[str, tuple[str, dict[str, Any]]]:
     """`{as it is written: (kind, config)}` of the destinations beside the inbox. Raises BadInput."""
+    return _places(config, config.heartbeat_to, config.heartbeat_secret)
+
+
+def alert_routes(config: Config) -> tuple[AlertRoute, ...]:
+    """Where alerts go whose automation names no place. Raises BadInput."""
+    places = _places(config, config.alert_to, config.alert_secret)
+    return tuple(AlertRoute(written, kind, checked) for written, (kind, checked) in places.items())
+
+
+def _places(config: Config, to: str | None, secret: str | None) -> dict[str, tuple[str, dict[str, Any]]]:
     found: dict[str, tuple[str, dict[str, Any]]] = {}
-    for one in _listed(config.heartbeat_to):
+    for one in _listed(to):
         if "://" in one:
-            secret = {"secret": config.heartbeat_secret} if config.heartbeat_secret else {"unsigned": True}
-            found[one] = ("webhook", webhook.check({"url": one, "allow_hosts": hosts(config), **secret}))
+            signed = {"secret": secret} if secret else {"unsigned": True}
+            found[one] = ("webhook", webhook.check({"url": one, "allow_hosts": hosts(config), **signed}))
         else:
             found[one] = ("file", file.check({"path": one}))
     return found
@@ -43,6 +53,7 @@ def check(config: Config) -> None:
     """Look over its settings. Raises BadInput."""
     when(config)
     where(config)
+    alert_routes(config)
     check_hosts(hosts(config), "NIGHTPORTER_OWN_HOSTS")
     if config.deadman is not None:
         check_url(config.deadman, "NIGHTPORTER_DEADMAN")

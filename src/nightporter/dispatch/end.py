@@ -9,11 +9,12 @@ from functools import lru_cache
 from hashlib import blake2b
 
 from nightporter.air import Form, Key
-from nightporter.clock import Instant
+from nightporter.clock import Instant, rfc3339
 from nightporter.dispatch.at_hand import Runners
 from nightporter.dispatch.behind import release_behind
 from nightporter.dispatch.claimed import Claimed, started_key
 from nightporter.dispatch.traces import announce_reviews, read_traces
+from nightporter.incidents import Concluded, account_for
 from nightporter.rules.ending import (
     Next,
     Traces,
@@ -29,7 +30,8 @@ from nightporter.rules.quiet import held_until
 from nightporter.rules.zones import month_at
 from nightporter.states import ENDED, RunEvent, RunState
 from nightporter.store import Tx
-from nightporter.store.tx_dispatch import Fence
+from nightporter.store.tx_dispatch import Fence, Health
+from nightporter.store.tx_incidents import Standing
 from nightporter.words import Definition, Ended, Ending, ErrorClass, Outcome, Reason, RunId, Target, derived_id
 
 INBOX_TEXT = 20_000
@@ -87,7 +89,8 @@ def end(tx: Tx, attempts: Sequence[Attempt], runners: Runners, *, now: Instant) 
 def _finals(won: Won) -> list[Final]:
     return [
         Final(a.claimed.work.run_id, a.claimed.work.automation_id, a.claimed.work.workspace, a.claimed.work.automation,
-              n.state, n.outcome, n.reason, n.error, n.dead, a.claimed.definition, a.ended.text[:INBOX_TEXT])
+              n.state, n.outcome, n.reason, n.error, n.dead, a.claimed.definition,
+              a.ended.text[:INBOX_TEXT], a.claimed.work.source)
         for a, n in won if n.state in ENDED
     ]
 
@@ -108,7 +111,7 @@ def end_alone(tx: Tx, attempts: Sequence[Attempt], *, now: Instant) -> list[Resu
         tx.quarantine_run(a.claimed.work.run_id, n.error, now=now)
     tx.write_inbox([_dead_letter(Final(
         a.claimed.work.run_id, a.claimed.work.automation_id, a.claimed.work.workspace, a.claimed.work.automation,
-        n.state, n.outcome, n.reason, n.error, n.dead, None), now) for a, n in won], now=now)
+        n.state, n.outcome, n.reason, n.error, n.dead, None), None, now) for a, n in won], now=now)
     release_behind(tx, {a.claimed.work.automation_id for a, _ in won}, now=now)
     nexts = {a.key: n for a, n in won}
     return [nexts.get(a.key) for a in attempts]
@@ -221,10 +224,12 @@ class Final:
     dead: bool
     definition: Definition | None
     text: str = ""
+    source: str = ""
+    """The kind of trigger it was started by."""
 
 
 def conclude(tx: Tx, finals: Sequence[Final], *, now: Instant, ended_at: Instant) -> None:
-    """Deliveries, dead letters, health and month of runs that have ended, in the transaction that ended them.
+    """Deliveries, dead letters, health, incidents and months of ended runs, in the transaction that ended them.
     `ended_at`: the instant that is written down for it; what is to be done from now on is due now."""
     deliveries: list[tuple[object, ...]] = []
     inbox: list[tuple[object, ...]] = []
@@ -253,36 +258,55 @@ def conclude(tx: Tx, finals: Sequence[Final], *, now: Instant, ended_at: Instant
                 None if at_once or quiet is None else Reason.HELD_QUIET, int(destination.best_effort),
                 event, None if at_once else quiet or now, now if at_once else None, evidence,
             ))
-        if f.dead:
-            inbox.append(_dead_letter(f, now))
     tx.create_deliveries(deliveries, now=now)
+    incidents = account_for(tx, [_concluded(f) for f in finals], _roll_up(tx, finals, ended_at), now=now)
+    inbox += [_dead_letter(f, incidents.get(f.run_id), now) for f in finals if f.dead]
     tx.write_inbox(inbox, now=now)
     tx.fold_inbox(folded, now=now)
-    _roll_up(tx, finals, ended_at)
     tx.complete({f.automation_id for f in finals if f.definition and _once(f.definition)}, now=now)
 
 
-def _dead_letter(f: Final, now: Instant) -> tuple[object, ...]:
+def _concluded(f: Final) -> Concluded:
+    return Concluded(f.run_id, f.automation_id, _is_good(f), _counts(f), str(f.reason or ""), f.error)
+
+
+def _is_good(f: Final) -> bool:
+    return f.state in _GOOD and f.reason is not Reason.STALE
+
+
+def _counts(f: Final) -> bool:
+    # A person who tries something, or decides what becomes of it, sees how it went.
+    return f.dead and f.source != "manual"
+
+
+_GOOD = frozenset({RunState.SUCCEEDED, RunState.SKIPPED})
+_BAD = frozenset({RunState.FAILED, RunState.TIMED_OUT})
+
+
+def _dead_letter(f: Final, incident: Standing | None, now: Instant) -> tuple[object, ...]:
+    again = "" if incident is None or incident.times == 1 else (
+        f"\nThat makes {incident.times} times since {rfc3339(incident.first_at)}: incident {incident.id}.")
     return (
         derived_id("inb", now, f.run_id, "dead_letter"), f.workspace, _owner(f), f.automation_id, f.run_id,
         "dead_letter", f"{f.automation} {str(f.state).replace('_', ' ')}",
         f"{f.reason.sentence if f.reason else ''} {f.error}\n"
-        f"nightporter explain {f.run_id} says more; nightporter replay {f.run_id} runs it again.".strip(),
+        f"nightporter explain {f.run_id} says more; nightporter replay {f.run_id} runs it again.{again}".strip(),
     )
 
 
-def _roll_up(tx: Tx, finals: Sequence[Final], now: Instant) -> None:
+def _roll_up(tx: Tx, finals: Sequence[Final], now: Instant) -> list[Health]:
     health: dict[str, list[object]] = {}
     months: dict[tuple[str, str], list[int]] = {}
     for f in finals:
-        good = f.state in (RunState.SUCCEEDED, RunState.SKIPPED) and f.reason is not Reason.STALE
-        bad = f.state in (RunState.FAILED, RunState.TIMED_OUT)
-        row = health.setdefault(f.automation_id, [f.automation_id, "", None, None, None, 0, 0])
+        good, bad = _is_good(f), f.state in _BAD
+        row = health.setdefault(f.automation_id, [f.automation_id, "", None, None, None, 0, 0, 0])
         row[1], row[2] = f.run_id, f.outcome or str(f.state)
         if good:
             row[3], row[5], row[6] = now, 1, 0
         elif bad:
-            row[4], row[6] = now, int(str(row[6])) + 1
+            row[4] = now
+            if _counts(f):
+                row[6], row[7] = int(str(row[6])) + 1, 1
         month = months.setdefault(
             (f.automation_id, month_at(now, f.definition.timezone if f.definition else "UTC")), [0] * 5
         )
@@ -291,8 +315,8 @@ def _roll_up(tx: Tx, finals: Sequence[Final], now: Instant) -> None:
         month[2] += f.state is RunState.SKIPPED
         month[3] += bad
         month[4] += f.state is RunState.CANCELLED
-    tx.note_health([tuple(row) for _, row in sorted(health.items())])
     tx.add_to_month([(*key, *counts) for key, counts in sorted(months.items())])
+    return tx.note_health([tuple(row) for _, row in sorted(health.items())])
 
 
 @lru_cache(maxsize=1024)

@@ -86,7 +86,7 @@ def recover(tx: Tx, worker: str, runners: Runners, definitions: Definitions, *, 
         tx,
         [
             Final(RunId(h.run_id), h.automation_id, h.workspace, known[h.run_id][0], RunState.FAILED, Outcome.FAILED,
-                  Reason.WORKER_LOST, NO_ATTEMPT_LEFT, True, known[h.run_id][1])
+                  Reason.WORKER_LOST, NO_ATTEMPT_LEFT, True, known[h.run_id][1], source=h.source)
             for h in failed
         ],
         now=now, ended_at=at,

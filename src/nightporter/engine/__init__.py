@@ -17,11 +17,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from nightporter import destinations as destination_kinds
-from nightporter import logs
+from nightporter import incidents, logs
 from nightporter import runners as runner_kinds
 from nightporter.clock import Clock, Kick, SystemClock, micros
 from nightporter.config import Config
 from nightporter.delivery import Courier, Destinations
+from nightporter.destinations import own
 from nightporter.dispatch import Flight, Runners
 from nightporter.engine.door import Door
 from nightporter.engine.files import DefinitionFiles
@@ -136,6 +137,7 @@ class Engine:
         if self.role in ("desk", "tick"):
             push = micros(self.config.boot_push) if self.role == "desk" else 0
             await aside(lambda: self._lead(push))
+            await durable(self.store, lambda tx: incidents.route_by_default(tx, own.alert_routes(self.config)))
         await aside(self._sweeper.upkeep)
         if recovered.workers and self.role == "desk":
             await durable(self.store, lambda tx: self._sweeper.restart_notice(

@@ -26,14 +26,17 @@ from nightporter.ledger.lines import (
     trigger_line,
 )
 from nightporter.ledger.pages import Page, cursor_at, id_before, no_cursor, page, place_of, plain, room
+from nightporter.rules.faults import signature
 from nightporter.states import DeliveryState, RunState
 from nightporter.store import Tx
 from nightporter.store.sql_port import Row
-from nightporter.words import Verdict
+from nightporter.words import Reason, Verdict
 
 LIMIT = 50
 EVER = Instant(0)
-INBOX_KINDS = ("result", "dead_letter", "review", "given_up", "restart", "heartbeat")
+INBOX_KINDS = (
+    "result", "dead_letter", "review", "given_up", "restart", "heartbeat", "incident", "auto_paused", "recovered",
+)
 
 
 def automations(tx: Tx, *, cursor: str = "", limit: int = 200) -> Page[AutomationLine]:
@@ -110,11 +113,28 @@ def runs(
     return page(rows, size, run_line, lambda line: line.id)
 
 
-def dead_letters(tx: Tx, *, automation_id: str = "", cursor: str = "", limit: int = LIMIT) -> Page[RunLine]:
-    """Runs that used up their attempts, or ended in a way that is not tried again; the latest death first."""
+def dead_letters(
+    tx: Tx, *, automation_id: str = "", since: Instant = EVER, reason: str = "", fault: str = "", cursor: str = "",
+    limit: int = LIMIT,
+) -> Page[RunLine]:
+    """Runs that used up their attempts, or ended in a way that is not tried again, and that nobody has decided about;
+    the latest death first.
+
+    `fault`: an error like theirs, see `rules.faults.signature`, or a part of one. Raises BadInput for a reason that
+    there is none of.
+    """
+    _one_of(reason, Reason, "reason")
     size = room(limit)
-    rows = tx.read_runs_dead(before=place_of(cursor), automation_id=automation_id, room=size + 1)
-    return page(rows, size, run_line, lambda line: cursor_at(line.dead_at or 0, line.id))
+    wanted = signature(fault)
+    place, found = place_of(cursor), list[Row]()
+    while len(found) <= size:
+        rows = tx.read_runs_dead(before=place, automation_id=automation_id, since=since, reason=reason, room=size + 1)
+        lines = [run_line(row) for row in rows]
+        found += [row for row, line in zip(rows, lines, strict=True) if wanted in signature(line.error)]
+        if len(rows) <= size:
+            break
+        place = (lines[-1].dead_at or 0, lines[-1].id)
+    return page(found[:size + 1], size, run_line, lambda line: cursor_at(line.dead_at or 0, line.id))
 
 
 def firings(

@@ -3,6 +3,13 @@
 Each takes the transaction it happens in, the moment, and who asks; and raises an error that says what, why and next.
 """
 
+from nightporter.operations.deciding import (
+    acknowledge,
+    close_deliveries,
+    dismiss_dead,
+    replay_together,
+    resolve_incident,
+)
 from nightporter.operations.define import Defined, break_file, define
 from nightporter.operations.files import Synced, follow, load
 from nightporter.operations.life import enable, pause, remove, upkeep, vanish
@@ -22,8 +29,8 @@ from nightporter.operations.work import (
 )
 
 __all__ = [
-    "Defined", "Synced", "as_payload", "break_file", "cancel_runs", "define", "definition_of",
-    "dismiss_missed", "enable", "execute_missed", "fire",
-    "follow", "follow_program", "lift", "load", "pause", "remove", "replay", "resend", "review", "stop",
+    "Defined", "Synced", "acknowledge", "as_payload", "break_file", "cancel_runs", "close_deliveries", "define",
+    "definition_of", "dismiss_dead", "dismiss_missed", "enable", "execute_missed", "fire", "follow", "follow_program",
+    "lift", "load", "pause", "remove", "replay", "replay_together", "resend", "resolve_incident", "review", "stop",
     "take_up_again", "upkeep", "vanish",
 ]

@@ -28,7 +28,7 @@ log = logs.get(__name__)
 
 
 def enable(tx: Tx, automation_id: str, *, by: str, now: Instant) -> None:
-    """Let it act again, from now on; the slots it slept through are one line. Clears its error counter.
+    """Let it act again, from now on; the slots it slept through are one line. Clears its error counters.
 
     Raises Conflict when it acts already, is broken, or has passed its expiry.
     """
@@ -72,6 +72,8 @@ def vanish(tx: Tx, automation_id: str, *, reason: str, now: Instant) -> bool:
         return True
     if row.error:
         tx.forget_error(automation_id)
+    if row.state == AutomationState.AUTO_PAUSED:  # by errors of its own, and the file's return mends none
+        return False
     before = paused_before(row, now) if row.state == AutomationState.CONFIG_ERROR else None
     if before is not None:
         tx.pause(automation_id, by=before.by, reason=before.reason, until=before.until, now=now)

@@ -8,6 +8,7 @@ from functools import partial
 from nightporter import logs
 from nightporter.clock import Instant
 from nightporter.errors import StoreError, StoreRefused
+from nightporter.incidents import schedule_failed, schedule_readable
 from nightporter.operations.arm import arm, open_schedule, owes
 from nightporter.rules.schedule import next_due
 from nightporter.rules.zones import TZDATA
@@ -45,8 +46,11 @@ def _take_up(tx: Tx, trigger_id: str, clock: Callable[[], Instant]) -> bool:
         return False
     schedule = _read(trigger, now)
     if schedule is None:
+        if trigger.removed_at is None and trigger.enabled:
+            schedule_failed(tx, trigger_id, trigger.error, now=now)
         return False
     tx.release_trigger(trigger_id)
+    schedule_readable(tx, trigger_id, now=now)
     since = _owed_since(tx, trigger)
     if since is None:  # its schedule is another now: from now on
         tx.close_version(trigger_id, at=now)

@@ -91,7 +91,7 @@ def end_pause(tx: Tx, automation_id: str, *, until: Instant, now: Instant) -> Sl
         schedule = readable(tx, trigger, now=now) if owes(trigger) else None
         if schedule is None:
             continue
-        since = Instant(max(paused_from, trigger.created_at))
+        since = Instant(max(paused_from, trigger.created_at, trigger.last_fired_at or 0))
         first = first_owed(trigger, schedule, since)
         if first is None or first > until:
             continue

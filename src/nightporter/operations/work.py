@@ -103,11 +103,14 @@ def replay(tx: Tx, run_id: str, *, external_id: str, by: str, now: Instant, payl
     automation_id, firing_id, joined = row
     carries = tx.joined([run_id]) if joined else tx.payloads([firing_id])
     text, carried = carries.get(run_id if joined else firing_id, ("", None))
-    return fire(
+    answer = fire(
         tx, automation_id, trigger="manual", text=text, by=by, now=now, replay_of=RunId(run_id), payload=payload,
         external_id=run_id + blake2b(external_id.encode(), digest_size=16).hexdigest(),
         carried=None if payload is not None else carried,
     )
+    if answer.run_id is not None:
+        tx.decide_dead([(run_id, "replayed", answer.run_id)], by=by, now=now)
+    return answer
 
 
 def review(tx: Tx, run_id: str, decision: Literal["retry", "dismiss"], *, by: str, now: Instant) -> None:

@@ -9,7 +9,7 @@ from typing import assert_never
 from nightporter.clock import Instant, micros
 from nightporter.rules.retry import base_delay, draw, jittered, spread, worth_another
 from nightporter.states import ENDED, RunEvent, RunState, step
-from nightporter.words import Definition, Destination, Ended, Ending, ErrorClass, Outcome, Reason
+from nightporter.words import AlertRoute, Definition, Destination, Ended, Ending, ErrorClass, Outcome, Reason
 
 HOLD_DEFAULT = timedelta(minutes=5)
 """How long a held run waits where the provider named no time."""
@@ -156,7 +156,7 @@ def destinations_for(definition: Definition, outcome: Outcome | None) -> list[De
     return chosen
 
 
-def lane_of(destination: Destination) -> str:
+def lane_of(destination: Destination | AlertRoute) -> str:
     """What shares one receiver: its kind and, where it names one, the host."""
     url = destination.config.get("url")
     if isinstance(url, str) and "://" in url:

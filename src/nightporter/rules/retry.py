@@ -12,6 +12,10 @@ INTERACTIVE = (timedelta(seconds=2), timedelta(seconds=4))
 """Where a person waits for it and the definition names no delays of its own."""
 
 DELIVERY_TRIES = 50
+ALERT_TRIES = 5
+"""Of an alert that has another route to go: it is of use soon, or not at all."""
+STUCK_TRIES = 10
+"""Tries of one delivery after which its receiver counts as being at fault: about half an hour."""
 DELIVERY_FIRST = timedelta(seconds=2)
 DELIVERY_CAP = timedelta(hours=1)
 DELIVERY_LONGEST = timedelta(hours=24)

@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 from nightporter import logs
 from nightporter.clock import Instant
 from nightporter.errors import LostLead, StoreError, StoreRefused
+from nightporter.incidents import schedule_failed
 from nightporter.store import Store, Tx
 from nightporter.store.tx_clock import Armed
 
@@ -68,9 +69,11 @@ class Together:
         """Put a trigger aside, unless it is another by now than it was when it was read."""
 
         def put_aside(tx: Tx) -> bool:
+            tx.lock_automations([armed.automation_id])  # before its trigger, as an edit does
             still = armed.trigger_id in tx.advance([(armed, None)], tzdata=armed.tzdata)
             if still:
                 tx.quarantine_trigger(armed.trigger_id, str(error), now=now)
+                schedule_failed(tx, armed.trigger_id, str(error), now=now)
             return still
 
         if self._store.write(lambda tx: self._leading(tx, put_aside)):

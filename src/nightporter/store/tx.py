@@ -14,6 +14,7 @@ from nightporter.store.tx_automations import AutomationTx
 from nightporter.store.tx_clock import ClockTx
 from nightporter.store.tx_delivery import DeliveryTx
 from nightporter.store.tx_dispatch import DispatchTx
+from nightporter.store.tx_incidents import IncidentTx
 from nightporter.store.tx_ledger import LedgerTx
 from nightporter.store.tx_missed import MissedTx
 from nightporter.store.tx_strange import StrangeTx
@@ -33,8 +34,8 @@ Taker = Callable[["Tx", Sequence[Arrival], Instant], Collection[str]]
 
 
 class Tx(
-    AutomationTx, ClockTx, AdmissionTx, DispatchTx, DeliveryTx, SweepTx, LedgerTx, StrangeTx, AuditTx, AccountTx,
-    MissedTx,
+    AutomationTx, ClockTx, AdmissionTx, DispatchTx, DeliveryTx, IncidentTx, SweepTx, LedgerTx, StrangeTx, AuditTx,
+    AccountTx, MissedTx,
 ):
     """One transaction on either database. Lives only inside the function it was handed to."""
 

@@ -27,6 +27,7 @@ Check = Literal[
     "audit_keys", "audit_key_twice", "audit_first_telling", "audit_after_removal", "audit_admitted_asleep",
     "audit_folded", "audit_runs_in_all",
     "audit_health", "audit_months", "audit_orphans", "audit_quarantine", "audit_vanished",
+    "audit_errors_in_a_row", "audit_incidents", "audit_alerted_twice", "audit_paused_untold",
 ]
 """Queries that give violations, ten at most, and how many there are."""
 

@@ -71,6 +71,16 @@ class Fence(NamedTuple):
     began_at: Instant
 
 
+class Health(NamedTuple):
+    """An automation once the ends of some of its runs were counted; columns of `automation_health`."""
+
+    automation_id: str
+    errors_in_a_row: int
+    failing: int
+    """1: an incident of its runs may stand."""
+    state: str
+
+
 class Waiting(NamedTuple):
     """A run that waits, before it is cancelled."""
 
@@ -288,9 +298,10 @@ class DispatchTx(TxBase):
         """`(run, text, data JSON, log)`."""
         self.sql.each("run_output_write", rows)
 
-    def note_health(self, rows: Sequence[Row]) -> None:
-        """`(automation, run, outcome, success at, failure at, reset, errors)`, one row an automation."""
-        self.sql.each("automation_health", rows)
+    def note_health(self, rows: Sequence[Row]) -> list[Health]:
+        """`(automation, run, outcome, success at, failure at, reset, errors, 1 for an incident)`, one row an
+        automation."""
+        return [Health._make(row) for row in self.sql.each("automation_health", rows)]
 
     def complete(
         self, automation_ids: Collection[str], *, now: Instant, reason: str = "its only moment has its outcome"

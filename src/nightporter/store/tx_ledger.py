@@ -77,9 +77,12 @@ class LedgerTx(TxBase):
         return self.sql.all("read_runs_of", automation_id=automation_id, before_at=before[0], before=before[1],
                             since=since, state=state, room=room)
 
-    def read_runs_dead(self, *, before: tuple[int, str], automation_id: str, room: int) -> list[Row]:
+    def read_runs_dead(
+        self, *, before: tuple[int, str], automation_id: str, since: Instant, reason: str, room: int
+    ) -> list[Row]:
+        """Dead letters that nobody has decided about, the latest first."""
         return self.sql.all("read_runs_dead", before_at=before[0], before=before[1], automation_id=automation_id,
-                            room=room)
+                            since=since, reason=reason, room=room)
 
     def read_run_ids(self, prefix: str, room: int) -> list[str]:
         rows = self.sql.all("read_run_ids", low=prefix, high=_after_all(prefix), room=room)

@@ -26,6 +26,7 @@ class HeldRun(NamedTuple):
     workspace: str
     cancel_reason: str | None
     cancel_by: str
+    source: str
 
 
 class SweepTx(TxBase):
@@ -161,7 +162,10 @@ class SweepTx(TxBase):
         still = self.sql.each("prunable_still", rows, before=before, dead_before=dead_before)
         going = {run for run, state in self.sql.each("prune_hold", still) if state in ("pending", "sending")}
         ids = [row for row in still if row[0] not in going]
-        for name in ("prune_tries", "prune_deliveries", "prune_effects", "prune_children", "prune_output", "prune_run"):
+        for name in (
+            "prune_dead_letters", "prune_tries", "prune_deliveries", "prune_effects", "prune_children", "prune_output",
+            "prune_run",
+        ):
             self.sql.each(name, ids)
 
     def prunable_payloads(self, *, after: str, bound: str, room: int) -> list[str]:

@@ -16,7 +16,9 @@ from nightporter.rules.zones import zone
 _MAY_BE_NOTHING = ("drain", "patience", "boot_push")
 _OWN = {
     field.name: field.default for field in fields(Config)
-    if field.name in ("heartbeat", "heartbeat_to", "heartbeat_secret", "deadman", "own_hosts")
+    if field.name in (
+        "heartbeat", "heartbeat_to", "heartbeat_secret", "alert_to", "alert_secret", "deadman", "own_hosts",
+    )
 }
 """What the desk says of itself, and where: looked over where something is said."""
 BEATS = 3

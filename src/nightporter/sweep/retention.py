@@ -16,6 +16,7 @@ from nightporter.store.portion import Portion
 
 CHUNKS = 20
 """Transactions of one kind in one go."""
+ALERTS_AT_ONCE = 500
 LEDGER_AT_LEAST = timedelta(days=30)
 
 
@@ -35,8 +36,9 @@ def prune(
     is more to delete. `learnt`: from those before.
 
     Ended runs, and messages that were read, go after `keep_runs`; lines, logs, dead letters and what nobody read after
-    `keep_ledger`: no sooner than the runs they are of, and 30 days at the least. A dead letter that nobody has seen
-    stays, and so does what is not yet delivered, and whatever waits for a person.
+    `keep_ledger`: no sooner than the runs they are of, and 30 days at the least; alerts and incidents that are
+    over likewise. A dead letter that nobody has seen stays, and so does what is not yet delivered, and whatever waits
+    for a person.
     """
     sizes = portions(SystemClock()) if learnt is None else learnt
     before = Instant(now - micros(keep_runs))
@@ -64,6 +66,15 @@ def prune(
     ]
     store.write(lambda tx: tx.prune_workers(before=before))
     store.write(lambda tx: tx.prune_missed(before=old))
+
+    def alerts(tx: Tx) -> bool:
+        deleted = tx.prune_alerts(before=before, room=ALERTS_AT_ONCE)
+        if deleted:
+            tx.raise_setting("pruned_before", before)
+        return deleted == ALERTS_AT_ONCE
+
+    left.append(store.write(alerts))
+    left.append(store.write(lambda tx: tx.prune_incidents(before=old, room=ALERTS_AT_ONCE)) == ALERTS_AT_ONCE)
     return any(left)
 
 

@@ -18,7 +18,7 @@ from nightporter.words.automation import (
     policy_of,
 )
 from nightporter.words.delivery import DeliveryId, DestinationPort, Parcel, Receipt, Sent
-from nightporter.words.failures import AlertRoute, Alerts, Failures
+from nightporter.words.failures import AlertEvent, AlertRoute, Alerts, Failures, IncidentKind, IncidentState
 from nightporter.words.firing import (
     Answer,
     Firing,
@@ -38,6 +38,7 @@ from nightporter.words.run import Desk, Ended, Ending, ErrorClass, Outcome, Quic
 __all__ = [
     "REPEATING_KINDS",
     "SENTENCES",
+    "AlertEvent",
     "AlertRoute",
     "Alerts",
     "Answer",
@@ -54,6 +55,8 @@ __all__ = [
     "Failures",
     "Firing",
     "FiringId",
+    "IncidentKind",
+    "IncidentState",
     "Kept",
     "Limits",
     "Look",

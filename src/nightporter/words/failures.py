@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from enum import StrEnum
 from typing import Any
 
 
@@ -49,3 +50,38 @@ class Alerts:
             None if to is None else tuple(AlertRoute(each["name"], each["kind"], each["config"]) for each in to),
             raw["after"], timedelta(seconds=raw["cooldown"]),
         )
+
+
+class IncidentKind(StrEnum):
+    """What an incident is about."""
+
+    EXECUTION = "execution"
+    """Runs of an automation fail."""
+    SCHEDULE = "schedule"
+    """A schedule cannot be made sense of."""
+    DELIVERY = "delivery"
+    """A receiver takes nothing."""
+
+
+class IncidentState(StrEnum):
+    """Where an incident is."""
+
+    OPEN = "open"
+    """It goes on, and whoever is to be told of it is told."""
+    ACKNOWLEDGED = "acknowledged"
+    """It goes on, somebody knows, and nobody is told again."""
+    RESOLVED = "resolved"
+    """It is over: by itself, or because a person said so."""
+
+
+class AlertEvent(StrEnum):
+    """What an alert says."""
+
+    OPENED = "opened"
+    CONTINUED = "continued"
+    """It goes on, and the cooldown is over."""
+    PAUSED = "paused"
+    """The desk paused the automation."""
+    RECOVERED = "recovered"
+    FOLDED = "folded"
+    """More alerts came than a receiver is sent: those that follow are kept back for a while."""

@@ -8,7 +8,7 @@ sweep is about to repair and what retention has deleted are no violations.
 from __future__ import annotations
 
 from nightporter.clock import Instant
-from nightporter.ledger.audit import arming, attempts, claims, course, deliveries, keeping, limits, slots
+from nightporter.ledger.audit import arming, attempts, claims, course, deliveries, failures, keeping, limits, slots
 from nightporter.ledger.audit.check import Terms
 from nightporter.ledger.audit.enumeration import Enumeration
 from nightporter.ledger.audit.owed import Owed
@@ -19,7 +19,7 @@ __all__ = ["CheckResult", "Report", "audit"]
 
 _CHECKS = (
     *slots.CHECKS, *arming.CHECKS, *course.CHECKS, *claims.CHECKS, *attempts.CHECKS, *deliveries.CHECKS,
-    *limits.CHECKS, *keeping.CHECKS,
+    *limits.CHECKS, *keeping.CHECKS, *failures.CHECKS,
 )
 
 

@@ -533,7 +533,7 @@ SELECT q.*, count(*) OVER () FROM (
     UNION ALL
     SELECT d.id, 'was given up' FROM delivery d
     LEFT JOIN (SELECT DISTINCT run_id FROM inbox WHERE kind = 'given_up') AS n ON n.run_id = d.run_id
-    WHERE d.state = 'given_up' AND d.best_effort = 0 AND n.run_id IS NULL AND d.ended_at >= :ledger_pruned_before
+    WHERE d.state = 'given_up' AND d.best_effort = 0 AND d.alert IS NULL AND n.run_id IS NULL AND d.ended_at >= :ledger_pruned_before
 ) AS q ORDER BY 1 LIMIT 10;
 
 -- F. Delivery ------------------------------------------------------------------------------------------------------------
@@ -564,7 +564,8 @@ SELECT q.*, count(*) OVER () FROM (
 
 -- name: audit_delivered_twice
 SELECT q.*, count(*) OVER () FROM (
-    SELECT run_id, destination, count(*) AS n FROM delivery GROUP BY run_id, destination HAVING count(*) > 1
+    SELECT run_id, destination, count(*) AS n FROM delivery WHERE alert IS NULL
+    GROUP BY run_id, destination HAVING count(*) > 1
 ) AS q ORDER BY 1, 2 LIMIT 10;
 
 -- name: audit_events_differ
@@ -861,7 +862,19 @@ SELECT q.*, count(*) OVER () FROM (
     SELECT 'message', i.id, 'automation ' || i.automation_id FROM inbox i
         LEFT JOIN automation a ON a.id = i.automation_id WHERE i.automation_id IS NOT NULL AND a.id IS NULL
     UNION ALL
-    SELECT 'delivery', d.id, 'run ' || d.run_id FROM delivery d LEFT JOIN run r ON r.id = d.run_id WHERE r.id IS NULL
+    SELECT 'delivery', d.id, 'run ' || d.run_id FROM delivery d LEFT JOIN run r ON r.id = d.run_id
+        WHERE d.alert IS NULL AND r.id IS NULL
+    UNION ALL
+    SELECT 'alert', d.id, 'incident ' || d.run_id FROM delivery d LEFT JOIN incident i ON i.id = d.run_id
+        WHERE d.alert IS NOT NULL AND i.id IS NULL
+    UNION ALL
+    SELECT 'alert', d.id, 'text' FROM delivery d LEFT JOIN alert l ON l.delivery_id = d.id
+        WHERE d.alert IS NOT NULL AND l.delivery_id IS NULL
+    UNION ALL
+    SELECT 'incident', i.id, 'automation ' || i.automation_id FROM incident i
+        LEFT JOIN automation a ON a.id = i.automation_id WHERE a.id IS NULL
+    UNION ALL
+    SELECT 'decision', l.run_id, 'run' FROM dead_letter l LEFT JOIN run r ON r.id = l.run_id WHERE r.id IS NULL
     UNION ALL
     SELECT 'try', t.delivery_id, 'delivery' FROM delivery_try t
         LEFT JOIN delivery d ON d.id = t.delivery_id WHERE d.id IS NULL
@@ -941,3 +954,67 @@ FROM @rows(trigger_id text) AS r
 JOIN firing f ON f.trigger_id = r.trigger_id
 WHERE f.dedupe_key IS NOT NULL AND f.source = 'clock' AND f.verdict <> 'repeated'
   AND coalesce(f.scheduled_for, f.slot_to) > :since AND coalesce(f.scheduled_for, f.slot_from) <= :until;
+
+-- I. Failures -------------------------------------------------------------------------------------------------------------
+
+-- name: audit_errors_in_a_row
+-- The dead letters since the last success, and since it was last enabled, but for those by hand; a second of doubt each
+-- way. One whose end could not be written whole is named in the quarantine, and is not counted.
+SELECT q.*, count(*) OVER () FROM (
+    SELECT w.id, w.errors_in_a_row, w.at_least, w.at_most FROM (
+        SELECT s.id, s.errors_in_a_row, s.since,
+               (SELECT count(*) FROM run r WHERE r.automation_id = s.id AND r.dead_at > s.since + :skew
+                AND r.source <> 'manual' AND NOT EXISTS (SELECT 1 FROM quarantine k WHERE k.subject = 'run' AND k.key = r.id)
+               ) AS at_least,
+               (SELECT count(*) FROM run r WHERE r.automation_id = s.id AND r.dead_at >= s.since - :skew
+                AND r.source <> 'manual') AS at_most
+        FROM (SELECT a.id, a.errors_in_a_row,
+                     CASE WHEN coalesce(e.at, 0) > coalesce(a.last_success_at, 0) THEN e.at
+                          ELSE coalesce(a.last_success_at, 0) END AS since
+              FROM automation a
+              LEFT JOIN (SELECT automation_id, max(at) AS at FROM definition_change WHERE verb = 'enable'
+                         GROUP BY automation_id) AS e ON e.automation_id = a.id
+              WHERE a.state <> 'removed') AS s
+    ) AS w
+    WHERE w.errors_in_a_row < w.at_least
+       OR (w.errors_in_a_row > w.at_most AND (:pruned_before = 0 OR w.since >= :pruned_before))
+) AS q ORDER BY 1 LIMIT 10;
+
+-- name: audit_incidents
+-- A standing incident is about something that failed, and is shaped like one that stands.
+SELECT q.*, count(*) OVER () FROM (
+    SELECT i.id, i.subject, 'its run is not there, or did not fail' AS what FROM incident i
+    LEFT JOIN run r ON r.id = i.subject AND r.automation_id = i.automation_id AND r.dead_at IS NOT NULL
+    WHERE i.state <> 'resolved' AND i.kind = 'execution' AND r.id IS NULL AND i.last_at >= :pruned_before
+    UNION ALL
+    SELECT i.id, i.subject, 'its delivery is not there' FROM incident i LEFT JOIN delivery d ON d.id = i.subject
+    WHERE i.state <> 'resolved' AND i.kind = 'delivery' AND d.id IS NULL AND i.last_at >= :pruned_before
+    UNION ALL
+    SELECT i.id, i.subject, 'its trigger is not there' FROM incident i LEFT JOIN trigger t ON t.id = i.subject
+    WHERE i.state <> 'resolved' AND i.kind = 'schedule' AND t.id IS NULL
+    UNION ALL
+    SELECT i.id, i.subject, 'its automation does not know that it may be failing' FROM incident i
+    JOIN automation a ON a.id = i.automation_id
+    WHERE i.state <> 'resolved' AND i.kind = 'execution' AND a.failing = 0
+    UNION ALL
+    SELECT i.id, i.subject, 'it is ' || i.state || ', counted ' || i.count FROM incident i
+    WHERE i.count < 1 OR i.first_at > i.last_at + :skew
+       OR (i.state = 'resolved' AND i.resolved_at IS NULL) OR (i.state <> 'resolved' AND i.resolved_at IS NOT NULL)
+) AS q ORDER BY 1 LIMIT 10;
+
+-- name: audit_alerted_twice
+SELECT q.*, count(*) OVER () FROM (
+    SELECT w.run_id, w.destination, w.id, w.created_at - w.created_before AS apart, w.cooldown FROM (
+        SELECT d.id, d.run_id, d.destination, d.created_at, l.cooldown,
+               lag(d.created_at) OVER (PARTITION BY d.run_id, d.destination ORDER BY d.created_at, d.id) AS created_before
+        FROM delivery d JOIN alert l ON l.delivery_id = d.id WHERE d.alert IN ('opened', 'continued')
+    ) AS w WHERE w.created_at - w.created_before < w.cooldown
+) AS q ORDER BY 1, 3 LIMIT 10;
+
+-- name: audit_paused_untold
+SELECT q.*, count(*) OVER () FROM (
+    SELECT a.id, a.state_at FROM automation a
+    WHERE a.state = 'auto_paused' AND a.state_at >= :pruned_before
+      AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.automation_id = a.id AND i.kind = 'auto_paused'
+                      AND i.created_at >= a.state_at - :lag)
+) AS q ORDER BY 1 LIMIT 10;

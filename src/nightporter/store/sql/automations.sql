@@ -18,7 +18,7 @@ WHERE id = :id;
 
 -- name: automation_enable  proposed | paused | auto_paused | expired | completed -> active
 UPDATE automation SET state = 'active', state_reason = '', state_by = :by, state_at = :now, state_until = NULL,
-       errors_in_a_row = 0
+       errors_in_a_row = 0, schedule_errors = 0
 WHERE id = :id AND state IN ('proposed', 'paused', 'auto_paused', 'expired', 'completed');
 
 -- name: automation_pause  active | auto_paused | config_error -> paused

@@ -57,7 +57,7 @@ SELECT automation_id, destination, kind FROM delivery WHERE id = :id;
 -- name: delivery_resend  given_up | unknown | unverified -> pending
 -- One that waits for its next try goes at once, and where the definition says by now.
 UPDATE delivery SET state = 'pending', reason = NULL, next_try_at = :now, ended_at = NULL, tries_before = delivery.tries,
-       lane = coalesce(:lane, delivery.lane)
+       lane = coalesce(:lane, delivery.lane), closed_at = NULL, closed_by = ''
 WHERE id = :id AND (state IN ('given_up', 'unknown', 'unverified') OR state = 'pending' AND tries > 0);
 
 -- name: delivery_try_write

@@ -267,9 +267,12 @@ ON CONFLICT (run_id) DO UPDATE SET text = excluded.text, data = excluded.data, l
 UPDATE automation SET last_run_id = r.run_id, last_outcome = r.outcome,
        last_success_at = coalesce(r.success_at, automation.last_success_at),
        last_failure_at = coalesce(r.failure_at, automation.last_failure_at),
-       errors_in_a_row = CASE WHEN r.reset = 1 THEN r.errors ELSE automation.errors_in_a_row + r.errors END
-FROM @rows(id text, run_id text, outcome text, success_at int, failure_at int, reset int, errors int) AS r
-WHERE automation.id = r.id;
+       errors_in_a_row = CASE WHEN r.reset = 1 THEN r.errors ELSE automation.errors_in_a_row + r.errors END,
+       failing = CASE WHEN r.failed = 1 THEN 1 ELSE automation.failing END
+FROM @rows(id text, run_id text, outcome text, success_at int, failure_at int, reset int, errors int,
+           failed int) AS r
+WHERE automation.id = r.id
+RETURNING automation.id, automation.errors_in_a_row, automation.failing, automation.state;
 
 -- name: automation_complete  active -> completed
 -- A one-shot has its outcome.

@@ -116,7 +116,7 @@ WHERE run.automation_id = :automation_id AND (run.queued_at, run.id) < (:before_
 ORDER BY run.queued_at DESC, run.id DESC LIMIT :room;
 
 -- name: read_runs_dead
--- Until a replay of it became a run: its external id begins with that of the run, and hexadecimal digits follow.
+-- Until somebody decided about it, or a replay of it became a run: its external id begins with that of the run, and hexadecimal digits follow.
 SELECT run.id, run.automation_id, a.name, run.workspace, run.trigger_id, run.firing_id, run.source, run.version,
        run.runner, run.state, run.reason, run.blocked, run.run_after, run.attempt, run.attempts, run.worker,
        run.scheduled_for, run.queued_at, run.started_at, run.attempt_at, run.ended_at, run.ran_late, run.outcome,
@@ -124,9 +124,11 @@ SELECT run.id, run.automation_id, a.name, run.workspace, run.trigger_id, run.fir
        run.replay_of, run.merged, run.carries, run.catchup
 FROM run LEFT JOIN automation a ON a.id = run.automation_id
 WHERE run.dead_at IS NOT NULL AND (run.dead_at, run.id) < (:before_at, :before)
-  AND (:automation_id = '' OR run.automation_id = :automation_id)
+  AND (:automation_id = '' OR run.automation_id = :automation_id) AND run.dead_at >= :since
+  AND (:reason = '' OR run.reason = :reason)
   AND NOT EXISTS (SELECT 1 FROM firing f WHERE f.trigger_id = run.automation_id || '/manual'
                   AND f.dedupe_key > run.id AND f.dedupe_key < run.id || 'g' AND f.run_id IS NOT NULL)
+  AND NOT EXISTS (SELECT 1 FROM dead_letter l WHERE l.run_id = run.id)
 ORDER BY run.dead_at DESC, run.id DESC LIMIT :room;
 
 -- name: read_run_ids
@@ -284,14 +286,15 @@ SELECT run.state, count(*) FROM run WHERE run.state IN ('lost', 'review', 'held'
 -- name: read_dead_count
 SELECT count(*) FROM run WHERE dead_at IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM firing f WHERE f.trigger_id = run.automation_id || '/manual'
-                  AND f.dedupe_key > run.id AND f.dedupe_key < run.id || 'g' AND f.run_id IS NOT NULL);
+                  AND f.dedupe_key > run.id AND f.dedupe_key < run.id || 'g' AND f.run_id IS NOT NULL)
+  AND NOT EXISTS (SELECT 1 FROM dead_letter l WHERE l.run_id = run.id);
 
 -- name: read_delivery_counts
 -- `(pending, the earliest next try, sending, given up or unknown)`.
 SELECT (SELECT count(*) FROM delivery WHERE state = 'pending'),
        (SELECT min(next_try_at) FROM delivery WHERE state = 'pending'),
        (SELECT count(*) FROM delivery WHERE state = 'sending'),
-       (SELECT count(*) FROM delivery WHERE state IN ('given_up', 'unknown'));
+       (SELECT count(*) FROM delivery WHERE state IN ('given_up', 'unknown') AND closed_at IS NULL);
 
 -- name: read_unread_count
 SELECT count(*) FROM inbox WHERE read_at IS NULL;
@@ -333,7 +336,7 @@ WHERE run.state IN ('lost', 'review', 'held') AND run.state = 'review' ORDER BY 
 -- name: read_failed_deliveries
 SELECT d.id, d.run_id, a.name, d.destination, d.state, d.error, d.ended_at
 FROM delivery d LEFT JOIN automation a ON a.id = d.automation_id
-WHERE d.state IN ('given_up', 'unknown') ORDER BY d.ended_at DESC LIMIT :room;
+WHERE d.state IN ('given_up', 'unknown') AND d.closed_at IS NULL ORDER BY d.ended_at DESC LIMIT :room;
 
 -- name: store_check
 -- A quick look at whether the database holds together: one line `ok`, or what is wrong. SQLite has its own.

@@ -57,7 +57,7 @@ SELECT DISTINCT d.worker FROM delivery d WHERE d.state = 'sending'
 -- name: run_of_worker
 -- What a dead worker held. Not locked: its automations are, next, and taking it away is fenced by the token.
 SELECT run.id, run.automation_id, run.token, run.attempt, run.attempts, run.version, run.runner, run.workspace,
-       run.cancel_reason, run.cancel_by
+       run.cancel_reason, run.cancel_by, run.source
 FROM run WHERE run.state IN ('queued', 'running', 'held', 'lost') AND run.state = 'running' AND run.worker = :worker
 ORDER BY run.id LIMIT :room;
 

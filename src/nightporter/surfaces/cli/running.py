@@ -26,6 +26,7 @@ from nightporter.ledger.lines import DeliveryLine, delivery_line, reason_sentenc
 from nightporter.rules.durations import parse_duration
 from nightporter.states import ENDED, DeliveryState, RunState
 from nightporter.store import Tx
+from nightporter.surfaces.cli.failing import Chosen, Fault, Since, Why, replay_dead
 from nightporter.surfaces.cli.place import USUAL, Common, DryRun, Place, opened, person
 from nightporter.words import Answer, RunId, Verdict
 from nightporter.words.kept import read_back
@@ -77,13 +78,27 @@ def run(
 
 
 def replay(
-    run: Annotated[str, Parameter(help="The run's id, its beginning, or an automation: its latest run.")], *,
-    payload: Payload = None, wait: Wait = False, timeout: Patience = None, dry_run: DryRun = False,
-    common: Common = USUAL,
+    run: Annotated[str | None, Parameter(help="The run's id, its beginning, or an automation: its latest run.")] = None,
+    *, payload: Payload = None, wait: Wait = False, timeout: Patience = None,
+    dead: Annotated[bool, Parameter(help="Dead letters instead, two seconds apart; the options below choose which.")]
+    = False,
+    automation: Annotated[str | None, Parameter(help="With --dead: of this automation only.")] = None,
+    since: Since = None, reason: Why = "", error: Fault = "",
+    limit: Annotated[int, Parameter(name=["--limit", "-n"], help="With --dead: how many, the latest first.")] = 20,
+    dry_run: DryRun = False, common: Common = USUAL,
 ) -> int:
-    """Run the same work again as a new run, with the same payload or another. Exit codes as with `run`."""
+    """Run the same work again as a new run, with the same payload or another; or, with --dead, the work of dead letters
+    that the filters choose. Exit codes as with `run`; with --dead, 7 when none of them would run."""
     value, patience = _payload(payload), _patience(timeout, wait)
+    if dead != (run is None) or (dead and (value is not None or wait)):
+        raise BadInput("replay needs a run, or --dead",
+                       why="one or the other, and --payload and --wait belong to a run",
+                       next="nightporter dead lists what has failed for good")
+    if not dead and (automation or since or reason or error):
+        raise BadInput("these filters belong to --dead", next="nightporter replay --dead --automation NAME")
     with opened(common) as place:
+        if run is None:
+            return replay_dead(place, Chosen(automation, since, reason, error, limit), dry_run=dry_run)
         run_id = place.read(lambda tx: resolve_run(tx, run))
 
         def ask(tx: Tx) -> Answer:
@@ -97,6 +112,7 @@ def replay(
 def deliver(
     run: Annotated[str, Parameter(help="The run's id, its beginning, or an automation: its latest run.")], *,
     destination: Annotated[str | None, Parameter(help="Only to this one.")] = None,
+    dismiss: Annotated[bool, Parameter(help="Do not send it: it was given up or unknown, and that is that.")] = False,
     dry_run: DryRun = False, common: Common = USUAL,
 ) -> int:
     """Send a run's result again where it was given up, waits for another try, may not have arrived, or was not
@@ -114,6 +130,8 @@ def deliver(
             raise Conflict(f"nothing of {run_id} can be sent again",
                            why="only what was tried and is not delivered can be",
                            next=f"nightporter explain {run_id}")
+        if dismiss:
+            return _close(place, run_id, chosen, dry_run)
         place.change(lambda tx: _resend(tx, chosen, place.clock.now()), dry_run=dry_run)
         works = place.somebody_works()
         if not dry_run and works:
@@ -133,6 +151,16 @@ def deliver(
                 there = "the desk goes on trying: nightporter deliveries" if open_ else "the desk sent it"
                 place.out.note(there if works else "no desk is running: this process sent it")
         return NOT_DELIVERED if not dry_run and any(d.state != "delivered" for d in after) else 0
+
+
+def _close(place: Place, run_id: str, chosen: list[DeliveryLine], dry_run: bool) -> int:
+    """A person knows that it did not arrive, and it need not."""
+    by = person()
+    count = place.change(lambda tx: operations.close_deliveries(
+        tx, [d.id for d in chosen], by=by, now=place.clock.now()), dry_run=dry_run)
+    place.out.answer({"run_id": run_id, "dismissed": count, "dry_run": dry_run},
+                     f"{count} {'would be ' if dry_run else ''}dismissed")
+    return 0
 
 
 def _never_read(tx: Tx, automation_id: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Runs: lists, one step by step, why, cancel, review, dead letters."""
+"""Runs: lists, one step by step, why, cancel, review."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from nightporter import operations
 from nightporter.clock import Instant
 from nightporter.errors import BadInput, Conflict
-from nightporter.ledger import Page, RunDetail, dead_letters, resolve, resolve_run, run_detail
+from nightporter.ledger import Page, RunDetail, resolve, resolve_run, run_detail
 from nightporter.ledger import explain as explain_it
 from nightporter.ledger import runs as list_runs
 from nightporter.ledger.lines import RunLine, run_line
@@ -39,17 +39,7 @@ def runs(
             tx, automation_id="" if name is None else resolve(tx, name), state=state, since=began, cursor=cursor,
             limit=limit,
         ))
-        _show_runs(place, found, "No runs.")
-
-
-def dead(name: Which = None, *, limit: Count = 20, cursor: Cursor = "", common: Common = USUAL) -> None:
-    """Dead letters: runs that used up their attempts, or failed in a way that is not tried again. `replay` runs one
-    again as a new run."""
-    with opened(common) as place:
-        found = place.read(lambda tx: dead_letters(
-            tx, automation_id="" if name is None else resolve(tx, name), cursor=cursor, limit=limit
-        ))
-        _show_runs(place, found, "No dead letters.")
+        show_runs(place, found, "No runs.")
 
 
 def since_when(text: str, place: Place) -> Instant:
@@ -57,7 +47,8 @@ def since_when(text: str, place: Place) -> Instant:
     return asked_span(text, place.config.timezone, place.clock.now())
 
 
-def _show_runs(place: Place, found: Page[RunLine], empty: str) -> None:
+def show_runs(place: Place, found: Page[RunLine], empty: str) -> None:
+    """A page of runs."""
     if place.out.as_json:
         place.out.json(found.as_json())
         return

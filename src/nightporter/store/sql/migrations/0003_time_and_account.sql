@@ -88,13 +88,18 @@ ALTER TABLE run ADD COLUMN stale_at INTEGER;                         -- when it 
 -- failures: two counters, incidents, alerts, and what a person decided about what failed
 ALTER TABLE automation ADD COLUMN schedule_errors INTEGER NOT NULL DEFAULT 0;  -- in a row
 ALTER TABLE automation ADD COLUMN failing INTEGER NOT NULL DEFAULT 0;  -- 1: an incident of its runs may stand
+-- Runs by hand, and those that a person dismissed, no longer count.
+UPDATE automation SET errors_in_a_row = (
+    SELECT CASE WHEN count(*) < automation.errors_in_a_row THEN count(*) ELSE automation.errors_in_a_row END FROM run
+    WHERE run.automation_id = automation.id AND run.source <> 'manual' AND run.dead_at IS NOT NULL
+    AND run.dead_at >= coalesce(automation.last_success_at, 0)) WHERE errors_in_a_row > 0;
 
 CREATE TABLE incident (                        -- a fault that recurs, once
     id TEXT NOT NULL PRIMARY KEY,
     workspace TEXT NOT NULL,
     automation_id TEXT NOT NULL,               -- the one it is of; of a receiver, that of the latest delivery
     kind TEXT NOT NULL,                        -- execution | schedule | delivery
-    route TEXT NOT NULL,                       -- automation and class of error, trigger, or the receiver's lane
+    route TEXT NOT NULL,                       -- automation and reason, trigger, or the receiver's lane
     signature TEXT NOT NULL,                   -- the error without what changes from time to time
     state TEXT NOT NULL,                       -- open | acknowledged | resolved
     count INTEGER NOT NULL,
@@ -103,7 +108,6 @@ CREATE TABLE incident (                        -- a fault that recurs, once
     subject TEXT NOT NULL,                     -- the latest run, trigger or delivery
     error TEXT NOT NULL,                       -- of the latest
     notified_at INTEGER,                       -- the latest alert
-    cooldown INTEGER NOT NULL DEFAULT 0,       -- of that alert, microseconds
     told_at INTEGER,                           -- the latest notice that it is over
     decided_at INTEGER,
     decided_by TEXT NOT NULL DEFAULT '',
@@ -125,6 +129,7 @@ CREATE TABLE alert (                           -- what an alert's delivery carri
     timezone TEXT NOT NULL,
     config TEXT NOT NULL,                      -- JSON of the destination's
     body TEXT NOT NULL,                        -- JSON
+    cooldown INTEGER NOT NULL,                 -- microseconds: of its incident, when it was sent
     next_routes TEXT NOT NULL                  -- JSON of the routes that are left should this one fail
 ) STRICT;
 
