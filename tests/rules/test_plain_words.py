@@ -212,7 +212,7 @@ def test_both_ends_of_a_window_are_in_it_and_what_is_off_its_grid_is_not() -> No
     ("every other weekday at 9", "every second week", "second one"),
     ("every day at 7am and 5", "05:00", "17:00"), ("every hour from 8am to 5", "05:00", "17:00"),
     ("30m", "every 30m", "in 30m"), ("at 7", "every day at 07:00", "today at 07:00"),
-    ("friday at 17:00", "every friday", "next friday"),
+    ("friday at 17:00", "every friday at 17:00", "next friday at 17:00"),
     ("every second friday at 9", "second friday of the month", "every 2 weeks"),
     ("every third day at 9", "every 3 days", "third day of the month"), ("every day at 8 and 10pm", "08:00", "20:00"),
     ("every 5 minutes from 9 to 5", "09:00 to 17:00", "05:00 of the next day"),

@@ -83,6 +83,11 @@ def days_of(said: Said, count: int, unit: str | None) -> Days:
             return _of_month(said, count, unit, months)
 
 
+def _time(said: Said) -> str:
+    """The time that was said, for a suggestion."""
+    return said.times[0].shown if said.times else "09:00"
+
+
 def _without_days(said: Said, count: int, unit: str | None, month: str) -> Days:
     if said.not_weekdays:
         left = ALL_DAYS - set(said.not_weekdays)
@@ -122,7 +127,7 @@ def _of_week(said: Said, count: int, unit: str | None, month: str) -> Days:
         raise beyond(f"every day and {named} contradict each other", "the one is all days, the other is not",
                      f"write `every {named} at 09:00`")
     if unit is None and not said.repeats and not said.often:
-        raise ambiguous(f"{named} alone", f"every {named} at 09:00", f"next {named} at 09:00",
+        raise ambiguous(f"{named} alone", f"every {named} at {_time(said)}", f"next {named} at {_time(said)}",
                         meaning="it may be meant every week, or once")
     if said.other and (said.workdays or len(days) > 1):
         raise ambiguous(f"every other {'weekday' if said.workdays else named}", f"every 2 weeks on {named} at 09:00",
@@ -152,8 +157,8 @@ def _of_month(said: Said, count: int, unit: str | None, months: list[int]) -> Da
     days = _numbers([Nth(number, "day") for number in said.monthdays])
     said_once = len(said.monthdays) == 1 and not (said.each or said.scope or said.months or said.repeats)
     if said_once and unit is None:
-        raise ambiguous("a single day of the month", f"on the {said.monthdays[0]}. of every month at 09:00",
-                        "on 15 december 2026 at 09:00", meaning="it may be meant every month, or once")
+        raise ambiguous("a single day of the month", f"on day {said.monthdays[0]} of every month at {_time(said)}",
+                        f"on 15 december 2026 at {_time(said)}", meaning="it may be meant every month, or once")
     if unit == "quarter" or said.scope == "quarter":
         if not all(day == "1" for day in days.split(",")):
             raise beyond("days of a quarter are its first and its last", "others are counted by month",
