@@ -187,3 +187,18 @@ def test_a_living_desk_of_this_machine_is_nobodys_loss(store: Store, tmp_path: P
     assert counts(store, after(NOW, seconds=1), host="here") == {}
     lock.let_go()
     assert counts(store, after(NOW, seconds=1), host="here") == {"lost": 1}
+
+
+def test_of_an_alert_that_did_not_arrive_the_incident_is_named_and_what_somebody_closed_is_not_found(
+    store: Store
+) -> None:
+    out = Destination("out", "file", {"path": "out.txt"})
+    fire(store, an_automation(store, a_definition(deliver=[out]), now=NOW), now=NOW)
+    finish(store, begin(store, NOW)[0], Ended.ok("hi"), NOW)
+    send(store, Sent(Receipt.PERMANENT, error="404"), NOW)
+    tamper(store, "UPDATE delivery SET alert = 'opened'")
+    [item] = look(store, after(NOW, seconds=1))["delivery_failed"].items
+    assert item.what.startswith("the alert about ")
+    assert item.next.startswith("nightporter incidents")
+    tamper(store, "UPDATE delivery SET closed_at = ?", NOW)
+    assert counts(store, after(NOW, seconds=1)) == {}

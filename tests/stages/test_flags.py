@@ -11,7 +11,7 @@ from acting import a_worker, after, begin, die, finish
 from conftest import START
 from nightporter import operations
 from nightporter.states import AutomationState
-from nightporter.store import Store
+from nightporter.store import Store, Tx
 from nightporter.sweep.flags import flag
 from nightporter.words import Ended, Limits
 from words import a_definition, an_automation, fire, rows
@@ -112,3 +112,21 @@ def test_a_flag_of_which_there_are_more_than_one_look_names_stays(
     assert sweep(minutes=13) == []
     assert rows(store, "SELECT count(*) FROM flag")[0][0] == 2
     assert first.run_id != second.run_id
+
+
+def test_missed_slots_that_nobody_decides_about_are_put_before_one_once_more(store: Store, sweep: Sweeps) -> None:
+    automation = an_automation(store, now=NOW)
+
+    def write(tx: Tx) -> None:
+        for n in range(3):
+            statement = ("INSERT INTO missed_card (id, workspace, automation_id, trigger_id, firing_id, slot, state, "
+                         f"created_at) VALUES ('c{n}', 'default', '{automation}', 't', 'f', {n}, 'pending', {NOW})")
+            tx.sql._connection.execute(statement.encode() if tx.dialect == "postgres" else statement)  # type: ignore[attr-defined]
+
+    store.write(write)
+    assert sweep(hours=23) == []
+    assert sweep(hours=25) == ["account.flagged kind=waits"]
+    assert sweep(hours=26) == []
+    [(kind, title, _, about)] = sweep.inbox()
+    assert (kind, title, about) == (
+        "review", "brief: missed slots have waited for your decision for more than a day", automation)

@@ -7,7 +7,7 @@ person's decision holds back is no finding; nor is what waits while no desk runs
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -65,6 +65,7 @@ NEXT = {
     Kind.DUPLICATE_SLOT: "keep the store and report it: this must not happen",
 }
 """What to do, by kind."""
+_OF_ALERTS = "nightporter incidents names it; nightporter inbox has a copy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,12 +196,14 @@ def _lost(tx: Tx, present: _Present, room: int) -> Tasks:
 def _deliveries(tx: Tx, present: _Present, room: int) -> Tasks:
     kind = Kind.DELIVERY_FAILED
     count, rows = tx.tasks_found("task_delivery_failed", before=present.now, room=room)
-    return Tasks(kind, count, tuple(
-        _task(kind, run, name, ended,
-              f"the result of {run} ({name}) {'was not' if state == 'given_up' else 'may not have been'} delivered to "
-              f"{destination}" + (f": {error}" if error else ""))
-        for run, name, ended, destination, state, error, _ in rows
-    ))
+    found = []
+    for run, name, ended, destination, state, error, alert in rows:
+        what = f"the alert about {run}" if alert else f"the result of {run}"
+        word = "was not" if state == "given_up" else "may not have been"
+        task = _task(kind, run, name, ended, f"{what} ({name}) {word} delivered to {destination}"
+                                             + (f": {error}" if error else ""))
+        found.append(replace(task, next=_OF_ALERTS) if alert else task)
+    return Tasks(kind, count, tuple(found))
 
 
 def _cleanup(tx: Tx, present: _Present, room: int) -> Tasks:

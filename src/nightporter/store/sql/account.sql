@@ -24,7 +24,7 @@ SELECT q.*, count(*) OVER () FROM (
 
 -- name: task_delivery_failed
 SELECT q.*, count(*) OVER () FROM (
-    SELECT d.run_id, a.name, d.ended_at, d.destination, d.state, d.error, d.id
+    SELECT d.run_id, a.name, d.ended_at, d.destination, d.state, d.error, coalesce(d.alert, '')
     FROM delivery d LEFT JOIN automation a ON a.id = d.automation_id
     WHERE d.state IN ('given_up', 'unknown') AND d.best_effort = 0 AND d.closed_at IS NULL
 ) AS q ORDER BY 3 DESC, 1 LIMIT :room;
