@@ -65,7 +65,7 @@ NEXT = {
     Kind.DUPLICATE_SLOT: "keep the store and report it: this must not happen",
 }
 """What to do, by kind."""
-_OF_ALERTS = "nightporter incidents names it; nightporter inbox has a copy"
+_OF_ALERTS = "nightporter inbox has a copy of what it says"
 
 
 @dataclass(frozen=True, slots=True)
