@@ -93,7 +93,7 @@ from nightporter.errors import BadDefinition, NotYet
         ("triggers: [[a]]", (2, 12), "`triggers` wants a map with one kind"),
         ("triggers: [{}]", (2, 12), "an entry of `triggers` is empty"),
         ("triggers:\n  - corn: x", (3, 5), "unknown kind in `triggers`: `corn`: did you mean `cron`?"),
-        ("triggers:\n  - clock: x", (3, 5), "possible here: cron, every, at, manual, call"),
+        ("triggers:\n  - clock: x", (3, 5), "possible here: cron, every, at, rrule, manual, call"),
         ("triggers:\n  - every: 1h\n    at: 2026-11-03T09:00", (4, 5), "has two kinds: every and at"),
         ("triggers:\n  - every: 1h\n    timezon: UTC", (4, 5), "did you mean `timezone`?"),
         ("triggers:\n  - every: {expression: 1h}\n    name: x", (4, 5), "stand in two places"),

@@ -9,13 +9,11 @@ from nightporter.definitions import grammar
 from nightporter.errors import NotYet
 
 PROMISED = (
-    "if", "permissions", "claims", "exclude", "start",
-    "end", "rrule", "session", "expect", "yields", "monthly_cost", "cost_per_run", "tool_calls", "tokens", "model",
-    "memory",
+    "if", "permissions", "claims", "session", "expect", "yields", "monthly_cost", "cost_per_run", "tool_calls",
+    "tokens", "model", "memory",
 )
 PROMISED_TRIGGERS = (
     "webhook", "email", "file", "event", "chain", "recency", "idle", "view", "heartbeat", "monitor", "feed", "ping",
-    "rrule",
 )
 
 

@@ -250,3 +250,25 @@ def test_a_folder_that_is_gone_is_one_error_and_its_files_are_looked_for_when_it
     [change] = night.after(100)
     assert (change.kind, change.path) == ("vanished", folder)
     assert night.quietly() == [("vanished", "a.md", "a")]
+
+
+def test_a_definition_is_read_again_when_its_calendar_changes(night: Night) -> None:
+    def holiday(day: int, name: str = "days.ics") -> None:
+        night.write(name, f"BEGIN:VCALENDAR\nBEGIN:VEVENT\nDTSTART;VALUE=DATE:202612{day}\nSUMMARY:Feast\nEND:VEVENT\n"
+                    "END:VCALENDAR\n")
+
+    night.write("a.md", "---\nwhen: every 1h\nexclude: {calendar: days.ics}\n---\nx\n")
+    assert night.quietly() == [("error", "a.md", "a")]
+    holiday(24)
+    assert night.quietly() == [("changed", "a.md", "a")]
+    assert night.after(300) == night.after(300) == []
+    holiday(25)
+    night.after(0)
+    (change,) = night.after(300)
+    assert change.definition is not None
+    schedule = change.definition.triggers[0].schedule
+    assert schedule is not None
+    assert schedule.bounds is not None
+    assert [each.first for each in schedule.bounds.days] == ["2026-12-25"]
+    night.write("days.ics", "BEGIN:VCALENDAR")
+    assert night.quietly() == [("error", "a.md", "a")]

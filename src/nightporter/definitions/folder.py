@@ -18,6 +18,7 @@ from typing import Final
 
 from nightporter import logs
 from nightporter.clock import Instant
+from nightporter.definitions.calendars import LARGEST as CALENDAR
 from nightporter.definitions.carrying import Checks
 from nightporter.definitions.front_matter import Format, place_at
 from nightporter.definitions.reading import read
@@ -57,6 +58,8 @@ class Found:
     was_good: bool = False
     """It has had a definition under this name."""
     named_at: Place | None = None
+    beside: tuple[Path, ...] = ()
+    """Files that were read with it: when one of them changes, it is read again."""
 
 
 def definition_folder(config: str | Path | None, environ: Mapping[str, str], cwd: Path) -> Path:
@@ -137,28 +140,44 @@ def look(
 ) -> Found | None:
     """Read one file; None when it is gone. Raises nothing for what is wrong with it."""
     text, digest = "", ""
+    beside: list[Path] = []
     try:
         content = _content(path)
         if content is None:
             return None
-        digest = hashlib.sha256(b"%d\n" % _READING + content).hexdigest()
+        digest = _digest(content, previous.beside if previous is not None else ())
         if previous is not None and previous.definition is not None and previous.digest == digest:
             return previous
         text = _decoded(content)
         format = _FORMATS[path.suffix.lower()]
         definition = read(
-            text, path=str(path), format=format, default_timezone=default_timezone, now=now, checks=checks
+            text, path=str(path), format=format, default_timezone=default_timezone, now=now, checks=checks,
+            beside=beside,
         )
+        digest = _digest(content, beside)
     except Exception as raised:
         error = _as_definition_error(raised, path)
         if previous is not None and previous.was_good:
-            return replace(previous, digest=digest, definition=None, error=error)
+            return replace(previous, digest=digest, definition=None, error=error, beside=tuple(beside))
         seems = _NAME_LINE.search(text)
         name = seems[2] if seems else as_name(path.stem)
-        return Found(path, digest, name, error=error)
+        return Found(path, digest, name, error=error, beside=tuple(beside))
     seems = _NAME_LINE.search(text)
     place = place_at(text, seems.start()) if seems and seems[2] == definition.name else None
-    return Found(path, digest, definition.name, definition.workspace, definition, was_good=True, named_at=place)
+    return Found(path, digest, definition.name, definition.workspace, definition, was_good=True, named_at=place,
+                 beside=tuple(dict.fromkeys(beside)))
+
+
+def _digest(content: bytes, beside: Iterable[Path]) -> str:
+    """Of a file and of those that are read with it."""
+    digest = hashlib.sha256(b"%d\n" % _READING + content)
+    for path in dict.fromkeys(beside):
+        try:
+            with path.open("rb") as file:
+                digest.update(b"\0" + file.read(CALENDAR + 1))
+        except (OSError, ValueError):
+            digest.update(b"\1")
+    return digest.hexdigest()
 
 
 def _as_definition_error(raised: Exception, path: Path) -> BadDefinition:

@@ -14,7 +14,7 @@ from nightporter.errors import NotYet
 KEYS: Final = (
     "name", "description", "owner", "workspace", "timezone", "target", "when", "triggers", "overlap", "missed",
     "cooldown", "limits", "retry", "priority", "idempotent", "on_crash", "expires", "deliver", "failures", "alerts",
-    "quiet_hours", "hold_on_incident",
+    "quiet_hours", "hold_on_incident", "start", "end", "season", "exclude",
 )
 LIMITS: Final = ("per_hour", "queued", "concurrent", "timeout", "output", "max_runs")
 RETRY: Final = ("attempts", "delays", "on")
@@ -22,23 +22,26 @@ QUIET_HOURS: Final = ("hours", "timezone", "failures")
 THRESHOLD: Final = ("every", "within")
 COALESCE: Final = ("window", "max_wait", "key")
 MISSED: Final = ("policy", "within")
+BOUNDS: Final = ("start", "end", "season", "exclude")
+EXCLUDE: Final = ("days", "hours", "calendar", "name")
 FAILURES: Final = ("pause_after", "pause_after_schedule_errors")
 ALERTS: Final = ("to", "after", "cooldown")
 
-SCHEDULES: Final = ("cron", "every", "at")
+SCHEDULES: Final = ("cron", "every", "at", "rrule")
 TRIGGERS: Final = (*SCHEDULES, "manual", "call")
 TRIGGER_OPTIONS: Final = ("name", "enabled", "overlap", "missed", "quiet_hours", "threshold")
 TRIGGER_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
-    "cron": ("expression", "timezone", *TRIGGER_OPTIONS, "stagger", "exact"),
-    "every": ("expression", "timezone", "anchor", *TRIGGER_OPTIONS, "stagger", "exact"),
-    "at": ("expression", "timezone", *TRIGGER_OPTIONS),
+    "cron": ("expression", "timezone", *BOUNDS, *TRIGGER_OPTIONS, "stagger", "exact"),
+    "every": ("expression", "timezone", "anchor", *BOUNDS, *TRIGGER_OPTIONS, "stagger", "exact"),
+    "at": ("expression", "timezone", *BOUNDS, *TRIGGER_OPTIONS),
+    "rrule": ("expression", "timezone", "anchor", *BOUNDS, *TRIGGER_OPTIONS),
     "manual": ("enabled", "debounce"),
     "call": ("enabled", "overlap", "quiet_hours", "threshold", "coalesce", "debounce"),
 }
 DELIVER_OPTIONS: Final = ("name", "on", "best_effort", "quiet_hours")
 
 MAIN_WORD: Final[Mapping[str, str]] = {
-    "cron": "expression", "every": "expression", "at": "expression",
+    "cron": "expression", "every": "expression", "at": "expression", "rrule": "expression",
     "script": "command", "python": "call", "http": "url", "echo": "text",
     "file": "path", "webhook": "url",
 }
@@ -62,9 +65,6 @@ DESTINATION_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 
 _GUARDS = {
     "if": "a free look before anything is spent",
-    "exclude": "dates on which a schedule does not fire",
-    "start": "a first day for a schedule",
-    "end": "a last day for a schedule; `expires` ends the whole automation now",
     "expect": "an alarm for what did not come, and a form for what a model answers",
     "inputs": "fixed values for a trigger's prompt",
     "payload": "a form that a payload must have",
@@ -91,11 +91,9 @@ NOT_YET: Final[Mapping[str, str]] = {
     "persist_memory": "what an automation remembers from run to run",
     "standing_orders": "documents an agent works by",
     "tags": "words to find automations by",
-    "rrule": "schedules as calendars write them; a cron expression serves most of them now",
 }
 """Keys of the whole definition."""
 NOT_YET_TRIGGERS: Final[Mapping[str, str]] = {
-    "rrule": NOT_YET["rrule"],
     "webhook": "runs started by a POST; `nightporter run` and `porter.fire()` start one now",
     "email": "runs started by a mail",
     "file": "runs started by a new or changed file",

@@ -23,25 +23,31 @@ from nightporter.words import Definition
 
 def read(
     text: str, *, path: str = "", format: Format, default_timezone: str, now: Instant, checks: Checks | None = None,
-    read_once: bool = False,
+    read_once: bool = False, beside: list[Path] | None = None,
 ) -> Definition:
     """The definition in a file's text.
 
     `path` names the file in errors, gives the default name, and its folder is where relative scripts are looked for.
     `default_timezone` serves where none is written. `checks` are the kinds of targets and destinations there are;
     None takes those that come with the program. `read_once` says that the text is not kept and read again, so that
-    `tomorrow at 9` may be counted from now. Raises NotYet for what a later release brings, else BadDefinition;
+    `tomorrow at 9` may be counted from now. Calendars that are read are added to `beside`.
+
+    Raises NotYet for what a later release brings, else BadDefinition;
     both name line and column, from 1.
     """
     try:
-        return _read(text, path, format, default_timezone, now, checks or Checks.shipped(), read_once)
+        return _read(
+            text, path, format, default_timezone, now, checks or Checks.shipped(), read_once,
+            [] if beside is None else beside,
+        )
     except BadDefinition as error:
         error.path = path
         raise
 
 
 def _read(
-    text: str, path: str, format: Format, default_timezone: str, now: Instant, checks: Checks, read_once: bool
+    text: str, path: str, format: Format, default_timezone: str, now: Instant, checks: Checks, read_once: bool,
+    beside: list[Path],
 ) -> Definition:
     page = take_apart(text, format)
     root = page.root
@@ -80,13 +86,14 @@ def _read(
     if (hold := root.get("hold_on_incident")) is not None:
         chosen["hold_on_incident"] = flag_of("hold_on_incident", hold)
     overlap, missed = root.get("overlap"), root.get("missed")
+    folder = Path(path).absolute().parent if path else None
     setting = Setting(
         timezone, now, read_once, overlap=None if overlap is None else overlap_of(overlap),
-        missed=None if missed is None else missed_of(missed),
+        missed=None if missed is None else missed_of(missed), folder=folder, beside=beside,
     )
     return staggered(Definition(
         name=_name(root, path),
-        target=target_of(root, page, checks, Path(path).absolute().parent if path else None),
+        target=target_of(root, page, checks, folder),
         triggers=triggers_of(root, setting),
         timezone=timezone,
         deliver=destinations_of(root, checks, timezone),

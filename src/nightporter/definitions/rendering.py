@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from nightporter.clock import rfc3339
+from nightporter.definitions.bounding import written_bounds
 from nightporter.definitions.carrying import Check, Checks
 from nightporter.definitions.grammar import MAIN_WORD
 from nightporter.errors import BadInput
@@ -125,7 +126,7 @@ def _when(definition: Definition) -> str | None:
         return None
     schedule = definition.triggers[0].schedule
     bare = TriggerSpec("clock", "clock", Schedule(schedule.kind, schedule.expression, definition.timezone))
-    if definition.triggers[0] != bare:
+    if definition.triggers[0] != bare or schedule.kind == "rrule":
         return None
     return schedule.expression if schedule.kind == "cron" else f"{schedule.kind} {schedule.expression}"
 
@@ -141,6 +142,8 @@ def _trigger(trigger: TriggerSpec, timezone: str) -> str:
             options["timezone"] = schedule.timezone
         if schedule.anchor is not None:
             options["anchor"] = rfc3339(schedule.anchor)
+        if schedule.bounds is not None:
+            options.update(written_bounds(schedule.bounds, rfc3339))
         if trigger.name != "clock":
             options["name"] = trigger.name
     if not trigger.enabled:

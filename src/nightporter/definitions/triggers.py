@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Final, NoReturn
 
 from nightporter.clock import Instant
 from nightporter.definitions import grammar
+from nightporter.definitions.bounding import bounds_of
 from nightporter.definitions.entry import Entry, entry_of
 from nightporter.definitions.guards import check_sense, guards_of
 from nightporter.definitions.missed import check_overlap, missed_of
@@ -46,6 +48,10 @@ class Setting:
     """The definition is not kept as text and read again: what it says may be counted from now."""
     overlap: Overlap | None
     missed: Missed | None = None
+    folder: Path | None = None
+    """Where the definition's file is."""
+    beside: list[Path] = field(default_factory=list)
+    """Files that were read with it: calendars."""
 
 
 def name_of(value: Value) -> str:
@@ -70,7 +76,8 @@ def triggers_of(root: Entries, setting: Setting) -> tuple[TriggerSpec, ...]:
     when = root.get("when")
     if when is not None:
         found.append(
-            TriggerSpec("clock", "clock", _when(when, setting), overlap=setting.overlap, missed=setting.missed)
+            TriggerSpec("clock", "clock", _bounded(_when(when, setting), root, root, setting, when.place),
+                        overlap=setting.overlap, missed=setting.missed)
         )
         check_overlap(found[0], root.keys.get("missed", root.keys["when"]))
         places.append(root.keys["when"])
@@ -80,7 +87,7 @@ def triggers_of(root: Entries, setting: Setting) -> tuple[TriggerSpec, ...]:
             raise wrong_type("triggers", listed, "a list", next='write `- cron: "0 9 * * *"` below it')
         for item in listed:
             entry = entry_of("triggers", item, grammar.TRIGGERS, grammar.NOT_YET_TRIGGERS)
-            trigger = _trigger(entry, setting)
+            trigger = _trigger(entry, setting, root)
             if trigger.kind == "clock" and when is not None:
                 raise bad(entry.place, "`when` and a schedule under `triggers` cannot stand together",
                           why="`when` is the short form of a single schedule", next="move it under `triggers`")
@@ -91,6 +98,10 @@ def triggers_of(root: Entries, setting: Setting) -> tuple[TriggerSpec, ...]:
             places.append(entry.place)
     if setting.missed is not None and not any(trigger.kind == "clock" for trigger in found):
         raise bad(root.keys["missed"], "`missed` says nothing here", why="there is no schedule whose times could pass",
+                  next="write a schedule, such as `when: every 1h`, or remove it")
+    stray = next((key for key in grammar.BOUNDS if key in root.values), None)
+    if stray is not None and not any(trigger.kind == "clock" for trigger in found):
+        raise bad(root.keys[stray], f"`{stray}` says nothing here", why="there is no schedule that it would bound",
                   next="write a schedule, such as `when: every 1h`, or remove it")
     if setting.overlap is not None and not any(trigger.kind == "call" for trigger in found):
         found.append(TriggerSpec("call", "call", overlap=setting.overlap))
@@ -107,7 +118,7 @@ def _same_name(earlier: TriggerSpec, trigger: TriggerSpec, place: Place, entry: 
     )
 
 
-def _trigger(entry: Entry, setting: Setting) -> TriggerSpec:
+def _trigger(entry: Entry, setting: Setting, root: Entries) -> TriggerSpec:
     known = grammar.TRIGGER_KEYS[entry.kind]
     check_sense(entry.kind, entry.options)
     grammar.check_keys(entry.options, known, f"in `{entry.kind}`", grammar.NOT_YET_TRIGGER_KEYS)
@@ -131,7 +142,8 @@ def _trigger(entry: Entry, setting: Setting) -> TriggerSpec:
                   next="give this one another name")
     missed = options.get("missed")
     trigger = replace(
-        trigger, name=named, kind="clock", schedule=_schedule(entry, setting),
+        trigger, name=named, kind="clock",
+        schedule=_bounded(_schedule(entry, setting), entry.options, root, setting, entry.place),
         missed=setting.missed if missed is None else missed_of(missed),
     )
     check_overlap(trigger, options.keys.get("missed", entry.place))
@@ -160,8 +172,20 @@ def _schedule(entry: Entry, setting: Setting) -> Schedule:
     return _parsed(_KINDS[entry.kind], _words(entry.kind, expression), timezone, expression.place, anchor)
 
 
-_KINDS: Final[Mapping[str, ScheduleKind]] = {"cron": "cron", "every": "every", "at": "at"}
-_EXAMPLE: Final = {"cron": '"0 9 * * mon-fri"', "every": "15m", "at": "2026-11-03T09:00"}
+def _bounded(found: Schedule, options: Entries, root: Entries, setting: Setting, place: Place) -> Schedule:
+    """The schedule within what stands beside it, or else at the automation."""
+    bounds = bounds_of(
+        options, root, found.timezone, folder=setting.folder, now=setting.now, beside=setting.beside
+    )
+    try:
+        return schedule.within(found, bounds)
+    except BadInput as error:
+        misread(place, error)
+
+
+_KINDS: Final[Mapping[str, ScheduleKind]] = {"cron": "cron", "every": "every", "at": "at", "rrule": "rrule"}
+_EXAMPLE: Final = {"cron": '"0 9 * * mon-fri"', "every": "15m", "at": "2026-11-03T09:00",
+                   "rrule": '"FREQ=WEEKLY;BYDAY=MO"'}
 
 
 def _words(kind: str, value: Value) -> str:

@@ -21,8 +21,9 @@ from nightporter.words import Definition
 QUIET: Final = 300_000
 """Microseconds for which a file must not have changed before it is read."""
 
-_Stamp = tuple[int, int, int, int]
-"""Size, times of content and of attributes, and inode: a change of mode or a replaced file counts too."""
+_Stamp = tuple[int, ...]
+"""Size, times of content and of attributes, and inode, of a file and of those that are read with it: a change of mode
+or a replaced file counts too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,8 @@ class Watcher:
         self._as_read: dict[Path, Found] = {}
         """Before names were given to one owner each: when an owner goes, the next in line is still known."""
         self._seen: dict[Path, _Seen] = {}
+        self._beside = {each.path.name: each.beside for each in self._current.values() if each.beside}
+        """Of files that others are read with: the others."""
         self._listed: dict[str, _Stamp | None] | None = None
         self._waiting = False
         """Some file has changed and is not read yet; otherwise a look at the same list is done at once."""
@@ -77,7 +80,7 @@ class Watcher:
         known of its files stays.
         """
         try:
-            listed = {name: _stamp(f"{self.folder}/{name}") for name in definition_names(self.folder)}
+            listed = {name: self._stamped(name) for name in definition_names(self.folder)}
             if not listed and self._current and not self.folder.is_dir():
                 # Moved, or on a disk that is away: nobody took the files out one by one.
                 raise BadInput(f"the folder {str(self.folder)!r} is gone", why="its automations go on as they were",
@@ -118,17 +121,27 @@ class Watcher:
         found = None if seen.stamp is None else look(
             path, previous, default_timezone=self._default_timezone, now=now, checks=self._checks
         )
-        after = _stamp(path)
+        after = self._stamped(path.name)
         if after != seen.stamp:
             # Somebody wrote while we read: what we have may be half of it.
             self._seen[path] = _Seen(after, monotonic)
             self._waiting = True
             return
         seen.read = True
+        self._beside.pop(path.name, None)
+        if found is not None and found.beside:
+            self._beside[path.name] = found.beside
+            self._seen[path] = _Seen(self._stamped(path.name), monotonic, read=True)
         if found is not None:
             self._as_read[path] = found
         else:
             self._as_read.pop(path, None)
+
+    def _stamped(self, name: str) -> _Stamp | None:
+        stamp = _stamp(f"{self.folder}/{name}")
+        if stamp is None or name not in self._beside:
+            return stamp
+        return sum((_stamp(path) or (0,) for path in self._beside[name]), stamp)
 
     def _is_there(self, path: Path) -> bool:
         """Whether a file counts as present: one that is gone does until its absence has been quiet."""

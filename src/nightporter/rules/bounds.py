@@ -21,7 +21,7 @@ from nightporter.rules.sentences import words_of_days, words_of_window
 from nightporter.rules.zones import DAY_SECONDS, EARLIEST, LATEST, first_pass, stretch_at
 from nightporter.words.bounds import Bounds, Season
 
-MOST_SEASONS: Final = 1000
+MOST_SEASONS: Final = 150
 """Seasons that are looked through for a slot at most."""
 
 _EPOCH_DAY: Final = 719_163
@@ -85,7 +85,7 @@ class BoundedSlots:
             after = max(after, start - 1)
         for _ in range(MOST_SEASONS):
             slot = self.slots.next(after)
-            if slot is None or (end is not None and slot > end):
+            if slot is None or (end is not None and slot > end) or slot >= LATEST * SECOND:
                 return None
             if not seasons or _in_season(self.bounds, today := day_at(self.zone, slot)):
                 return slot
@@ -115,7 +115,9 @@ class BoundedSlots:
 
 def standing(bounds: Bounds, zone: str, at: int) -> Standing:
     """Whether a slot at an instant is left out, and why."""
-    second = min(max(at // SECOND, EARLIEST), LATEST)
+    second = max(at // SECOND, EARLIEST)
+    if second >= LATEST:
+        return Standing(None, Instant(at + 400 * 366 * DAY_SECONDS * SECOND))
     today = day_at(zone, at)
     beginnings, closed = _closed_days(bounds)
     place = bisect_right(beginnings, today)

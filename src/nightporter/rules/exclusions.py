@@ -12,7 +12,7 @@ from nightporter.words.automation import Schedule
 
 MOST_ROWS: Final = 20
 """Rows that a span is told in at most; what came before them is one row."""
-_MOST_PIECES: Final = 4000
+_MOST_PIECES: Final = 1500
 """Pieces of days that are looked through, one by one, for a slot that runs or for rows."""
 _MOST_NAMED: Final = 3
 
@@ -50,7 +50,7 @@ def next_running(schedule: Schedule, after: Instant) -> Instant | None:
         found = standing(bounds, schedule.timezone, slot)
         if found.excluded is None:
             return slot
-        slot = next_due(schedule, Instant(found.until - 1))
+        slot = next_due(schedule, Instant(max(found.until - 1, slot)))
     return None
 
 
@@ -76,7 +76,7 @@ def rows(schedule: Schedule, after: Instant, until: Instant, *, cap: int = 480) 
             found[-1] = (found[-1][0], Instant(now.until - 1), list(dict.fromkeys(found[-1][2] + why)))
         else:
             found.append((Instant(slot - 1), Instant(now.until - 1), why))
-        slot = next_due(schedule, Instant(now.until - 1))
+        slot = next_due(schedule, Instant(max(now.until - 1, slot)))
     shown = found[-MOST_ROWS:]
     told = _row(schedule, after, shown[0][0], None, cap) if shown else []
     for low, high, why in shown:

@@ -24,7 +24,7 @@ from nightporter.rules.rrule_sentence import rule_sentence
 from nightporter.rules.rrule_slots import HourlySlots, slots_of_rule
 from nightporter.rules.sentences import at_sentence, bounds_in_words, cron_sentence, every_sentence
 from nightporter.rules.slots import AtSlot, CronSlots, EverySlots
-from nightporter.rules.zones import EARLIEST, first_pass, stretch_at, zone
+from nightporter.rules.zones import EARLIEST, LATEST, first_pass, stretch_at, zone
 from nightporter.words.automation import Schedule, ScheduleKind
 from nightporter.words.bounds import Bounds
 
@@ -58,18 +58,31 @@ def parse(
             f"{kind} takes no anchor", why="only intervals and recurrence rules are counted from one",
             next="leave the anchor out",
         )
-    plain = Schedule(kind, " ".join(expression.split()), timezone.strip(), anchor)
-    _slots_of(plain)
+    schedule = Schedule(kind, " ".join(expression.split()), timezone.strip(), anchor)
+    _check_reach("anchor", anchor)
+    _slots_of(schedule)
+    return within(schedule, bounds)
+
+
+def within(schedule: Schedule, bounds: Bounds | None) -> Schedule:
+    """The schedule within bounds. Raises BadSchedule where nothing of it is left."""
     if bounds is None or bounds == Bounds():
-        return plain
-    schedule = replace(plain, bounds=bounds)
+        return schedule
+    _check_reach("start", bounds.start)
+    _check_reach("end", bounds.end)
+    schedule = replace(schedule, bounds=bounds)
     if next_due(schedule, _BEFORE_ALL) is None:
         raise BadSchedule(
-            f"the schedule {plain.expression!r} has no time within its bounds",
+            f"the schedule {schedule.expression!r} has no time within its bounds",
             why="it never falls between its start and its end and in season",
             next="change `start`, `end` or `season`, or the schedule",
         )
     return schedule
+
+
+def _check_reach(name: str, at: Instant | None) -> None:
+    if at is not None and not EARLIEST * SECOND <= at <= LATEST * SECOND:
+        raise BadSchedule(f"the {name} is out of reach", why="the years go from 2 to 9998", next="check the year")
 
 
 def wants_anchor(schedule: Schedule) -> bool:
