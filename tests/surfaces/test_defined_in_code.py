@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from nightporter.clock import ManualClock
 from nightporter.definitions import read
+from nightporter.errors import BadDefinition
 from nightporter.surfaces.api import Porter, When, at, cron, every
 from nightporter.words import Definition, TriggerSpec
 
@@ -30,6 +32,22 @@ def test_what_is_said_of_the_whole_holds_for_schedules_that_say_nothing_themselv
              *([f"    overlap: {own}"] if own else []), *([f"overlap: {whole}"] if whole else [])]
     filed = read("\n".join(lines), format="yaml", default_timezone=porter.config.timezone, now=clock.now())
     assert _triggers(coded) == _triggers(filed)
+
+
+@pytest.mark.parametrize("missed", ["review", {"policy": "run_all", "within": "1d"}])
+@pytest.mark.parametrize("kind", WHENS)
+def test_what_becomes_of_missed_times_is_said_as_in_a_file(
+    kind: str, missed: object, tmp_path: Path, clock: ManualClock
+) -> None:
+    make, written, expression = WHENS[kind]
+    porter = Porter(home=tmp_path, store=str(tmp_path / "ledger.db"), clock=clock)
+    porter.define("job", {"noop": {}}, make(expression), missed=missed)
+    [coded] = porter._definitions
+    filed = read(f"name: job\ntarget: noop\nmissed: {json.dumps(missed)}\ntriggers:\n  - {kind}: {written}",
+                 format="yaml", default_timezone=porter.config.timezone, now=clock.now())
+    assert _triggers(coded) == _triggers(filed)
+    with pytest.raises(BadDefinition):
+        porter.define("other", {"noop": {}}, make(expression), missed="sometimes")
 
 
 def _triggers(definition: Definition) -> dict[str, TriggerSpec]:

@@ -137,6 +137,9 @@ class Porter:
         if any(d.name == name for d in self._definitions):
             raise Conflict(f"two automations are called {name}", next="give one of them a `name=`")
         entries = {"name": name, **({"target": {"noop": {}}} if target else {}), **policy}
+        stands_in = bool(triggers) and "missed" in policy and not {"when", "triggers"} & policy.keys()
+        if stands_in:
+            entries["when"] = "every 1h"  # for the schedules of code, which the grammar does not see
         # JSON is YAML: what code says passes through the one grammar, with its errors.
         definition = read(
             json.dumps(entries, default=_word), format="yaml", default_timezone=self.config.timezone,
@@ -144,9 +147,13 @@ class Porter:
         )
         if target is not None:
             definition = replace(definition, target=target)
+        missed = None
+        if stands_in:
+            missed, definition = definition.triggers[0].missed, replace(definition, triggers=definition.triggers[1:])
         # What is said of the whole automation holds for each schedule that says nothing itself, as in a file.
         clocks = tuple(
-            self._trigger(when, definition, when.overlap or policy.get("overlap"), n) for n, when in enumerate(triggers)
+            replace(self._trigger(when, definition, when.overlap or policy.get("overlap"), n), missed=missed)
+            for n, when in enumerate(triggers)
         )
         self._definitions.append(replace(definition, triggers=(*clocks, *definition.triggers)))
 

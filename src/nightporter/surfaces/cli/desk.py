@@ -159,7 +159,7 @@ def _refuse_network(config: Config) -> None:
 def tick(*, common: Common = USUAL) -> None:
     """One pass: load the definition files, answer what is due, run and deliver what can be, and leave. For machines
     that have a cron already; it may run beside a desk. Call it every two minutes or more often: a slot that nobody
-    answered for longer than that counts as missed, and is not run."""
+    answered for longer than that counts as missed; see `missed` in docs/definition.md."""
     config = common.settings()
     _refuse_network(config)
     logs.configure("json" if common.as_json else "text", sys.stderr, level=logging.WARNING)
