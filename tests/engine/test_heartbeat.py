@@ -157,12 +157,13 @@ async def test_it_counts_what_ran_what_did_not_and_why_and_what_comes(desk: Desk
     settle_at = after(clock.now(), minutes=50)
     store.write(lambda tx: settle(tx, name, now=settle_at))
     [title] = await desk.on(minutes=59, seconds=59)
-    assert title == "Wants a look: 1 failed. 3 ran, 1 did not."
+    assert title == "Wants a look: 1 failed, incidents: 1 open. 3 ran, 1 did not."
     assert desk.text() == (
         "Automations: 1 active, 1 paused.\n"
         "Ran since 2026-06-10 07:00 Europe/Berlin: 3 (1 failed, 1 with nothing to say, 1 succeeded).\n"
         "Did not run: 1:\n"
         "  1 skipped: the automation is paused\n"
+        "Incidents: 1 open.\n"
         "1 dead letter(s): nightporter dead lists them.\n"
         "The audit found nothing.\n"
         "Next: brief 2026-06-10 08:30 Europe/Berlin\n"
