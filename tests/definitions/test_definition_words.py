@@ -65,3 +65,14 @@ def test_what_is_not_understood_is_an_error_at_its_place(words: str) -> None:
     assert not isinstance(error, NotYet)
     assert error.next
     assert place(error) == (2, 7)
+
+
+def test_what_the_words_bound_and_what_the_keys_bound_hold_together() -> None:
+    (trigger,) = keys("when: weekdays at 9 from 1 march to 31 may\nend: 2028-12-31\nexclude: [2027-03-02]").triggers
+    assert trigger.schedule is not None
+    bounds = trigger.schedule.bounds
+    assert bounds is not None
+    assert [(season.first, season.last) for season in bounds.seasons] == [((3, 1), (5, 31))]
+    assert bounds.end is not None
+    assert [days.first for days in bounds.days] == ["2027-03-02"]
+    assert "the end is said twice" in refusal("when: weekdays at 9 until 31 may 2027\nend: 2028-12-31").what

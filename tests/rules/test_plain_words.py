@@ -18,8 +18,10 @@ from nightporter.rules.plain import NeedsNow, normalised, read_words, understand
 from nightporter.rules.plain.forms import FORMS, nearest
 from nightporter.rules.plain.lexicon import vocabulary
 from nightporter.rules.plain.presets import PRESETS
+from nightporter.rules.plain.within import joined
 from nightporter.rules.schedule import next_due, parse, sentence
 from nightporter.words import Schedule
+from nightporter.words.bounds import Bounds, Days
 
 NOW = instant(datetime(2026, 12, 1, 4, 30, tzinfo=UTC))
 ZONE = "Europe/Berlin"
@@ -408,3 +410,16 @@ def test_hostile_text_is_refused_at_once(text: str) -> None:
 def test_any_text_is_answered_or_refused(text: str) -> None:
     with contextlib.suppress(BadSchedule):
         assert read_words(text, ZONE, now=NOW).schedule.timezone
+
+
+def test_bounds_in_words_and_bounds_beside_them_hold_together() -> None:
+    words = read_words("every day at 9 from 2027-01-01 except 25 december 2027", ZONE).schedule.bounds
+    beside = Bounds(end=NOW, days=(Days("2027-12-24", "2027-12-24"),))
+    both = joined(words, beside)
+    assert both is not None
+    assert words is not None
+    assert (both.start, both.end) == (words.start, NOW)
+    assert [day.first for day in both.days] == ["2027-12-25", "2027-12-24"]
+    assert (joined(words, None), joined(None, beside), joined(None, None)) == (words, beside, None)
+    with pytest.raises(BadSchedule, match="the start is said twice"):
+        joined(words, Bounds(start=NOW))

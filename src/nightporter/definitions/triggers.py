@@ -31,6 +31,7 @@ from nightporter.definitions.written import (
 from nightporter.errors import BadInput, BadSchedule
 from nightporter.rules import schedule, zones
 from nightporter.rules.plain import BareDuration, NeedsNow, from_now_on, read_words
+from nightporter.rules.plain.within import joined
 from nightporter.words import Missed, Overlap, Schedule, TriggerSpec
 from nightporter.words.automation import ScheduleKind
 
@@ -178,7 +179,7 @@ def _bounded(found: Schedule, options: Entries, root: Entries, setting: Setting,
         options, root, found.timezone, folder=setting.folder, now=setting.now, beside=setting.beside
     )
     try:
-        return schedule.within(found, bounds)
+        return schedule.within(found, joined(found.bounds, bounds))
     except BadInput as error:
         misread(place, error)
 

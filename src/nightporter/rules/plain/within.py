@@ -118,3 +118,18 @@ def _seasons(said: Said, season: Season | None) -> tuple[Season, ...]:
 def _days(said: Said) -> tuple[Days, ...]:
     dates = [date_of(day).isoformat() for day in said.not_dates if day.year is not None]
     return tuple(Days(day, day) for day in dates)
+
+
+def joined(words: Bounds | None, beside: Bounds | None) -> Bounds | None:
+    """The bounds that the words say together with those that stand beside them. Raises BadSchedule where both say the
+    same thing."""
+    if words is None or beside is None:
+        return words or beside
+    for name in ("start", "end", "seasons"):
+        if getattr(words, name) and getattr(beside, name):
+            raise beyond(f"the {name.removesuffix('s')} is said twice", "the words of the schedule say it, and so does "
+                         "a key beside them", "leave one of them out")
+    return Bounds(
+        words.start if words.start is not None else beside.start, words.end if words.end is not None else beside.end,
+        words.seasons or beside.seasons, (*words.days, *beside.days), (*words.windows, *beside.windows),
+    )
