@@ -13,7 +13,10 @@ from nightporter.words.automation import Schedule
 MOST_ROWS: Final = 20
 """Rows that a span is told in at most; what came before them is one row."""
 _MOST_PIECES: Final = 1500
-"""Pieces of days that are looked through, one by one, for a slot that runs or for rows."""
+"""Pieces of days that are looked through, one by one, for rows."""
+_MOST_SKIPPED: Final = 400
+"""Pieces that are left out and skipped at most in search of a slot that runs."""
+_HORIZON: Final = 50 * 366 * DAY
 _MOST_NAMED: Final = 3
 
 
@@ -39,13 +42,13 @@ def excluded(schedule: Schedule, slot: Instant) -> str | None:
 
 
 def next_running(schedule: Schedule, after: Instant) -> Instant | None:
-    """The first slot strictly after `after` that is not left out; None where none is found."""
+    """The first slot strictly after `after` that is not left out; None where none is found within fifty years."""
     slot = next_due(schedule, after)
     bounds = schedule.bounds
     if bounds is None or not bounds.leaves_out:
         return slot
-    for _ in range(_MOST_PIECES):
-        if slot is None:
+    for _ in range(_MOST_SKIPPED):
+        if slot is None or slot > after + _HORIZON:
             return None
         found = standing(bounds, schedule.timezone, slot)
         if found.excluded is None:

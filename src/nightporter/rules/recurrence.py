@@ -50,6 +50,11 @@ class Recurrence:
         self._months: dict[tuple[int, int, int], tuple[int, ...]] = {}
         self._years: dict[tuple[int, bool, bool, bool], tuple[int, ...]] = {}
         self._last: int | None = None
+        days = {"DAILY": 1, "WEEKLY": len(self._weekdays), "MONTHLY": len(rule.month_days) or 31}.get(rule.freq, 366)
+        most = days * len(self._times)
+        if rule.positions and min(map(abs, rule.positions)) > most:
+            raise BadSchedule("the recurrence rule never matches", why=f"BYSETPOS chooses among {most} times at most",
+                              next="change BYSETPOS")
         if rule.count is not None and rule.freq != "HOURLY":
             self._last = self._counted(rule.count)
 
