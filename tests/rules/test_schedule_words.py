@@ -70,7 +70,7 @@ def test_an_interval_says_from_where_it_is_counted() -> None:
         ("cron", "30m", "'30m' alone is ambiguous", 'it may mean "every 30m" or "in 30m"', "every 30m"),
         ("cron", "PT15M", "ambiguous", 'it may mean "every PT15M" or "in PT15M"', "every PT15M"),
         ("cron", "every 15m", "is not a cron expression", "how long", "write it as every"),
-        ("cron", "FREQ=DAILY;BYHOUR=9", "recurrence rule", "not supported yet", "write it as cron"),
+        ("cron", "FREQ=DAILY;BYHOUR=9", "recurrence rule", "stands under", "rrule"),
         ("cron", "weekdays at 9", "is not a cron expression", "read where any schedule may stand", "0 9 * * mon-fri"),
         ("cron", "@reboot", "not a clock time", "no next instant", "@daily"),
         ("cron", "0 9 * * * 2027 1", "has 7 fields", "no year field", "0 9 * * mon-fri"),

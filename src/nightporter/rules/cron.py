@@ -342,8 +342,8 @@ def _not_cron(text: str, count: int) -> BadSchedule:
         )
     if re.search(r"\b(?:FREQ|RRULE|DTSTART)\b", text, re.IGNORECASE):
         return BadSchedule(
-            f"{shown!r} is a recurrence rule", why="recurrence rules are not supported yet",
-            next="write it as cron, such as 0 9 * * mon, or as a fixed interval, such as every 15m",
+            f"{shown!r} is a recurrence rule", why="it stands under `triggers`",
+            next=f"write `triggers: [{{rrule: \"{shown}\"}}]`",
         )
     if re.fullmatch(r"(?:[0-9]+(?:ms|[smhdw]))+|PT?[0-9][0-9A-Z.]*", text, re.IGNORECASE):
         return BadSchedule(
