@@ -27,6 +27,7 @@ PLACES: Mapping[str, tuple[str, ...]] = {
     **grammar.TARGET_KEYS,
     "deliver": grammar.DELIVER_OPTIONS,
     **grammar.DESTINATION_KEYS,
+    **{f"if {kind}": grammar.LOOK_KEYS[kind] for kind in ("sql", "http", "file")},
 }
 
 
@@ -82,6 +83,8 @@ def test_what_is_not_yet_there_is_listed() -> None:
 def test_kinds_without_keys_have_a_heading_too() -> None:
     for kind in (*grammar.TRIGGERS, *grammar.TARGET_KEYS, *grammar.DESTINATION_KEYS):
         assert f"\n### {kind}\n" in TEXT
+    for kind in grammar.LOOK_KEYS:
+        assert f"\n### if {kind}\n" in TEXT or kind == "script"  # `command` by another name
 
 
 def schema() -> Any:
@@ -101,6 +104,7 @@ def test_the_schema_offers_the_keys_of_the_grammar() -> None:
         ("trigger", grammar.TRIGGER_KEYS, ()),
         ("target", grammar.TARGET_KEYS, ()),
         ("deliver", grammar.DESTINATION_KEYS, grammar.DELIVER_OPTIONS),
+        ("look", grammar.LOOK_KEYS, ()),
     ):
         for kind, keys in places.items():
             entry = offered["$defs"][f"{word}.{kind}"]["properties"]

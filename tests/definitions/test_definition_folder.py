@@ -105,7 +105,7 @@ def test_one_bad_file_hides_no_other(tmp_path: Path) -> None:
     (tmp_path / "empty.yaml").write_text("")
     (tmp_path / "link.md").symlink_to(tmp_path / "nowhere.md")
     (tmp_path / "folder.md").mkdir()
-    (tmp_path / "later.yaml").write_text("target: noop\nname: then\nif: x\n")
+    (tmp_path / "later.yaml").write_text("target: noop\nname: then\nmodel: x\n")
     os.mkfifo(tmp_path / "pipe.md")
     found = found_in(tmp_path)
     assert found.pop("good.md").definition is not None
@@ -118,7 +118,7 @@ def test_one_bad_file_hides_no_other(tmp_path: Path) -> None:
     assert said.pop("link.md") == (0, 0, "the file is a link to nothing")
     assert said.pop("folder.md") == (0, 0, "it is not a file with content")
     assert said.pop("pipe.md") == (0, 0, "it is not a file with content")
-    assert said.pop("later.yaml") == (3, 1, "`if` is not there yet")
+    assert said.pop("later.yaml") == (3, 1, "`model` is not there yet")
     assert said == {}
     assert isinstance(found["later.yaml"].error, NotYet)
 

@@ -9,7 +9,7 @@ from nightporter.definitions import grammar
 from nightporter.errors import NotYet
 
 PROMISED = (
-    "if", "permissions", "claims", "session", "expect", "yields", "monthly_cost", "cost_per_run", "tool_calls",
+    "permissions", "claims", "session", "expect", "yields", "monthly_cost", "cost_per_run", "tool_calls",
     "tokens", "model", "memory",
 )
 PROMISED_TRIGGERS = (

@@ -15,6 +15,7 @@ from nightporter import operations
 from nightporter.ledger import reads
 from nightporter.ledger.why import Explanation
 from nightporter.rules.gates import PAYLOAD_LIMIT
+from nightporter.rules.looks import ended_by, failed, nothing
 from nightporter.sources.clock import settle
 from nightporter.store import Store
 from nightporter.words import (
@@ -28,6 +29,7 @@ from nightporter.words import (
     QuietHours,
     Reason,
     Receipt,
+    Seen,
     Sent,
     Threshold,
     TriggerSpec,
@@ -177,6 +179,20 @@ def no_op(store: Store) -> Explanation:
     return said(store, ran(store, Ended.ok("")))
 
 
+def precondition_unmet(store: Store) -> Explanation:
+    return said(store, ran(store, looked(nothing())))
+
+
+def check_failed(store: Store) -> Explanation:
+    return said(store, ran(store, looked(failed(ErrorClass.NONZERO_EXIT, "exit code 3"))))
+
+
+def looked(seen: Seen) -> Ended:
+    ended = ended_by(seen)
+    assert ended is not None
+    return ended
+
+
 def nonzero_exit(store: Store) -> Explanation:
     return said(store, ran(store, Ended.failed(ErrorClass.NONZERO_EXIT, "exit code 3", exit_code=3)))
 
@@ -300,6 +316,8 @@ SCENES: dict[Reason, tuple[Callable[[Store], Explanation], str]] = {
     Reason.PAYLOAD_TOO_LARGE: (payload_too_large, r"refused .* larger than the desk accepts \(262145 bytes"),
     Reason.UNREADABLE: (unreadable, r"trigger clock fires no more: .* cannot be read \(no zone is named Mars\)"),
     Reason.NO_OP: (no_op, r"ran because .* It ended after 3 s: it ran and had nothing to say"),
+    Reason.PRECONDITION_UNMET: (precondition_unmet, r"It ended after 3 s: its look found nothing to do, so nothing wa"),
+    Reason.CHECK_FAILED: (check_failed, r"failed after 3 s: its look could not say .* \(exit code 3\)\. .*--skip-look"),
     Reason.NONZERO_EXIT: (nonzero_exit, r"failed after 3 s: .* \(exit code 3\)\. `nightporter logs .* replay run_"),
     Reason.EXCEPTION: (exception, r"failed after 3 s: the code raised an exception \(ValueError: no such page\)"),
     Reason.TIMEOUT: (timed_out, r"timed out after 3 s: .*; that is not tried again"),

@@ -1,4 +1,5 @@
-"""`target:` and `deliver:`: what runs, and where its result goes. The kinds themselves check their configs."""
+"""`target:`, `if:` and `deliver:`: what runs, what is looked at before, and where results go. The kinds themselves
+check their configs."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,19 +29,26 @@ from nightporter.definitions.written import (
     wrong_type,
 )
 from nightporter.errors import BadInput
-from nightporter.words import Destination, Target
+from nightporter.words import Destination, Look, Target
 
 Check = Callable[..., Mapping[str, Any]]
 """`check(config, folder)`: the config complete. Relative paths are below `folder`; None is the current one. Raises
 BadInput naming the key."""
 
 
+def _looks() -> Mapping[str, Check]:
+    from nightporter import looks
+
+    return looks.checks()
+
+
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """The kinds of targets and destinations there are, and what checks their configs."""
+    """The kinds of targets, destinations and looks there are, and what checks their configs."""
 
     targets: Mapping[str, Check]
     destinations: Mapping[str, Check]
+    looks: Mapping[str, Check] = field(default_factory=_looks)
 
     @staticmethod
     def shipped() -> Checks:
@@ -78,13 +86,29 @@ def target_of(root: Entries, page: Page, checks: Checks, folder: Path | None) ->
                       next="move it to `description`, or remove it")
         config["prompt"] = page.body
     if entry.kind == "script":
-        config = _program(config, folder)
-    if entry.kind == "script" and "cwd" not in config and str(config.get("command", "")).lstrip().startswith(_HERE):
+        config = _found_program(entry, config, folder)
+    complete = checked(checks.targets[entry.kind], config, folder, entry.place, entry.options.keys)
+    return Target(entry.kind, complete)
+
+
+def look_of(value: Value, checks: Checks, folder: Path | None) -> Look:
+    """What is looked at before the target runs; relative paths as there."""
+    entry = entry_of("if", value, tuple(grammar.LOOK_KEYS), {})
+    config = _config(entry, grammar.LOOK_KEYS)
+    kind = "script" if entry.kind == "command" else entry.kind
+    if kind == "script":
+        config = _found_program(entry, config, folder)
+    return Look(kind, checked(checks.looks[kind], config, folder, entry.place, entry.options.keys))
+
+
+def _found_program(entry: Entry, config: dict[str, Any], folder: Path | None) -> dict[str, Any]:
+    """A script's config with its program found. Raises BadDefinition where the shell would not find it."""
+    config = _program(config, folder)
+    if "cwd" not in config and str(config.get("command", "")).lstrip().startswith(_HERE):
         raise bad(entry.options.keys["command"], "the shell will not find what the command begins with",
                   why="it starts in the run's scratch folder, not beside this file",
                   next="add `cwd: .` for the folder of this file, or write the whole path")
-    complete = checked(checks.targets[entry.kind], config, folder, entry.place, entry.options.keys)
-    return Target(entry.kind, complete)
+    return config
 
 
 def destinations_of(root: Entries, checks: Checks, timezone: str) -> tuple[Destination, ...]:

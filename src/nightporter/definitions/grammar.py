@@ -13,8 +13,8 @@ from nightporter.errors import NotYet
 
 KEYS: Final = (
     "name", "description", "owner", "workspace", "timezone", "target", "when", "triggers", "overlap", "missed",
-    "cooldown", "limits", "retry", "priority", "idempotent", "on_crash", "expires", "deliver", "failures", "alerts",
-    "quiet_hours", "hold_on_incident", "start", "end", "season", "exclude",
+    "cooldown", "limits", "retry", "priority", "idempotent", "on_crash", "if", "expires", "deliver", "failures",
+    "alerts", "quiet_hours", "hold_on_incident", "start", "end", "season", "exclude",
 )
 LIMITS: Final = ("per_hour", "queued", "concurrent", "timeout", "output", "max_runs")
 RETRY: Final = ("attempts", "delays", "on")
@@ -29,20 +29,20 @@ ALERTS: Final = ("to", "after", "cooldown")
 
 SCHEDULES: Final = ("cron", "every", "at", "rrule")
 TRIGGERS: Final = (*SCHEDULES, "manual", "call")
-TRIGGER_OPTIONS: Final = ("name", "enabled", "overlap", "missed", "quiet_hours", "threshold")
+TRIGGER_OPTIONS: Final = ("name", "enabled", "overlap", "missed", "quiet_hours", "threshold", "if")
 TRIGGER_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "cron": ("expression", "timezone", *BOUNDS, *TRIGGER_OPTIONS, "stagger", "exact"),
     "every": ("expression", "timezone", "anchor", *BOUNDS, *TRIGGER_OPTIONS, "stagger", "exact"),
     "at": ("expression", "timezone", *BOUNDS, *TRIGGER_OPTIONS),
     "rrule": ("expression", "timezone", "anchor", *BOUNDS, *TRIGGER_OPTIONS),
-    "manual": ("enabled", "debounce"),
-    "call": ("enabled", "overlap", "quiet_hours", "threshold", "coalesce", "debounce"),
+    "manual": ("enabled", "debounce", "if"),
+    "call": ("enabled", "overlap", "quiet_hours", "threshold", "coalesce", "debounce", "if"),
 }
 DELIVER_OPTIONS: Final = ("name", "on", "best_effort", "quiet_hours")
 
 MAIN_WORD: Final[Mapping[str, str]] = {
     "cron": "expression", "every": "expression", "at": "expression", "rrule": "expression",
-    "script": "command", "python": "call", "http": "url", "echo": "text",
+    "command": "command", "script": "command", "python": "call", "sql": "query", "http": "url", "echo": "text",
     "file": "path", "webhook": "url",
 }
 """What the value of a kind's key means when it is not a map: `file: out.md` is `file: {path: out.md}`."""
@@ -55,6 +55,14 @@ TARGET_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "echo": ("text", "prompt"),
     "noop": (),
 }
+LOOK_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+    "command": TARGET_KEYS["script"],
+    "script": TARGET_KEYS["script"],
+    "python": TARGET_KEYS["python"],
+    "sql": ("query", "store"),
+    "http": ("url", "headers", "secret_headers", "part", "first", "allow_hosts"),
+    "file": ("path", "wake_on", "by", "first"),
+}
 DESTINATION_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "file": ("path", "format"),
     "webhook": ("url", "secret", "unsigned", "flat", "allow_hosts"),
@@ -64,7 +72,6 @@ DESTINATION_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 _GUARDS = {
-    "if": "a free look before anything is spent",
     "expect": "an alarm for what did not come, and a form for what a model answers",
     "inputs": "fixed values for a trigger's prompt",
     "payload": "a form that a payload must have",

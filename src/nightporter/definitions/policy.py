@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from nightporter.definitions import grammar
+from nightporter.definitions.moments import end_of
 from nightporter.definitions.written import (
     Entries,
     Items,
@@ -21,7 +22,7 @@ from nightporter.definitions.written import (
     whole_number_of,
     wrong_type,
 )
-from nightporter.errors import BadInput
+from nightporter.errors import BadInput, BadSchedule
 from nightporter.rules import durations
 from nightporter.words import Limits, Retry
 
@@ -88,6 +89,22 @@ def _delays(value: Value) -> tuple[timedelta, ...]:
 def cooldown_of(value: Value) -> timedelta:
     """The least time between two starts; `none` is none."""
     return timedelta(0) if is_none(value) else duration_of("cooldown", value)
+
+
+SHORTEST_LIFE: Final = timedelta(hours=1)
+
+
+def expiry_of(value: Value, timezone: str) -> dict[str, Any]:
+    """`lasts`, for a duration since it was last renewed; or `expires`, for a date or an instant."""
+    written = text_of("expires", value)
+    try:
+        durations.parse_duration(written)
+    except BadSchedule:
+        try:
+            return {"expires": end_of(written, timezone)}
+        except BadSchedule as error:
+            misread(value.place, error)
+    return {"lasts": duration_of("expires", value, least=SHORTEST_LIFE)}
 
 
 def duration_of(key: str, value: Value, *, least: timedelta = timedelta(0)) -> timedelta:

@@ -7,16 +7,15 @@ from typing import Any
 
 from nightporter.clock import Instant
 from nightporter.definitions import grammar
-from nightporter.definitions.carrying import Checks, destinations_of, target_of
+from nightporter.definitions.carrying import Checks, destinations_of, look_of, target_of
 from nightporter.definitions.failing import alerts_of, failures_of
 from nightporter.definitions.front_matter import Format, take_apart
 from nightporter.definitions.guards import quiet_hours_of
 from nightporter.definitions.missed import missed_of
-from nightporter.definitions.moments import end_of
-from nightporter.definitions.policy import cooldown_of, limits_of, retry_of
+from nightporter.definitions.policy import cooldown_of, expiry_of, limits_of, retry_of
 from nightporter.definitions.triggers import NAME, Setting, as_name, name_of, overlap_of, timezone_of, triggers_of
-from nightporter.definitions.written import Entries, Place, bad, choice_of, flag_of, misread, text_of, whole_number_of
-from nightporter.errors import BadDefinition, BadSchedule
+from nightporter.definitions.written import Entries, Place, bad, choice_of, flag_of, text_of, whole_number_of
+from nightporter.errors import BadDefinition
 from nightporter.rules.stagger import staggered
 from nightporter.words import Definition
 
@@ -77,10 +76,10 @@ def _read(
     zone = root.get("timezone")
     timezone = default_timezone if zone is None else timezone_of(zone)
     if (expires := root.get("expires")) is not None:
-        try:
-            chosen["expires"] = end_of(text_of("expires", expires), timezone)
-        except BadSchedule as error:
-            misread(expires.place, error)
+        chosen |= expiry_of(expires, timezone)
+    folder = Path(path).absolute().parent if path else None
+    if (look := root.get("if")) is not None:
+        chosen["look"] = look_of(look, checks, folder)
     if (quiet := root.get("quiet_hours")) is not None and (hours := quiet_hours_of(quiet, timezone)).spans:
         chosen["quiet_hours"] = hours
     if (hold := root.get("hold_on_incident")) is not None:
@@ -90,6 +89,7 @@ def _read(
     setting = Setting(
         timezone, now, read_once, overlap=None if overlap is None else overlap_of(overlap),
         missed=None if missed is None else missed_of(missed), folder=folder, beside=beside,
+        look=lambda look: look_of(look, checks, folder),
     )
     return staggered(Definition(
         name=_name(root, path),

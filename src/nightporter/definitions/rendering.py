@@ -22,6 +22,7 @@ from nightporter.words import (
     Destination,
     Failures,
     Limits,
+    Look,
     Missed,
     QuietHours,
     Retry,
@@ -49,6 +50,8 @@ def render(definition: Definition, *, checks: Checks | None = None) -> str:
             replace(each, config=_least(checks.destinations.get(each.kind), each.config))
             for each in definition.deliver
         ),
+        look=_shortened(definition.look, checks),
+        triggers=tuple(replace(each, look=_shortened(each.look, checks)) for each in definition.triggers),
         alerts=replace(definition.alerts, to=None if definition.alerts.to is None else tuple(
             replace(each, config=_least(checks.destinations.get(each.kind), each.config))
             for each in definition.alerts.to
@@ -57,6 +60,10 @@ def render(definition: Definition, *, checks: Checks | None = None) -> str:
     body = _body(definition)
     keys = "".join(line + "\n" for line in _keys(definition, body))
     return f"---\n{keys}---\n" + (body + "\n" if body else "")
+
+
+def _shortened(look: Look | None, checks: Checks) -> Look | None:
+    return None if look is None else Look(look.kind, _least(checks.looks.get(look.kind), look.config))
 
 
 def _least(check: Check | None, config: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -108,6 +115,10 @@ def _keys(definition: Definition, body: str) -> Iterator[str]:
     for key in ("priority", "idempotent", "on_crash"):
         if getattr(definition, key) != getattr(plain, key):
             yield f"{key}: {_flow(getattr(definition, key))}"
+    if definition.look is not None:
+        yield f"if: {_look(definition.look)}"
+    if definition.lasts is not None:
+        yield f"expires: {format_duration(definition.lasts)}"
     if definition.expires is not None:
         yield f"expires: {_word(rfc3339(definition.expires) or '')}"
     yield from _deliver(definition.deliver, definition.timezone)
@@ -150,6 +161,8 @@ def _trigger(trigger: TriggerSpec, timezone: str) -> str:
         options["enabled"] = False
     if trigger.overlap is not None and kind != "manual":  # earlier releases took it there, where it says nothing
         options["overlap"] = str(trigger.overlap)
+    if trigger.look is not None:
+        options["if"] = {trigger.look.kind: dict(trigger.look.config)}
     if trigger.missed is not None:
         options["missed"] = _missed(trigger.missed)
     if trigger.quiet_hours is not None:
@@ -165,6 +178,10 @@ def _trigger(trigger: TriggerSpec, timezone: str) -> str:
     if trigger.coalesce is not None:
         options.update(_gathered(trigger.coalesce))
     return _entry(kind, options)
+
+
+def _look(look: Look) -> str:
+    return _flow({look.kind: dict(look.config)})
 
 
 def _missed(missed: Missed) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, NoReturn
@@ -32,7 +32,7 @@ from nightporter.errors import BadInput, BadSchedule
 from nightporter.rules import schedule, zones
 from nightporter.rules.plain import BareDuration, NeedsNow, from_now_on, read_words
 from nightporter.rules.plain.within import joined
-from nightporter.words import Missed, Overlap, Schedule, TriggerSpec
+from nightporter.words import Look, Missed, Overlap, Schedule, TriggerSpec
 from nightporter.words.automation import ScheduleKind
 
 NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
@@ -53,6 +53,8 @@ class Setting:
     """Where the definition's file is."""
     beside: list[Path] = field(default_factory=list)
     """Files that were read with it: calendars."""
+    look: Callable[[Value], Look] | None = None
+    """How a trigger's own `if` is read."""
 
 
 def name_of(value: Value) -> str:
@@ -89,6 +91,8 @@ def triggers_of(root: Entries, setting: Setting) -> tuple[TriggerSpec, ...]:
         for item in listed:
             entry = entry_of("triggers", item, grammar.TRIGGERS, grammar.NOT_YET_TRIGGERS)
             trigger = _trigger(entry, setting, root)
+            if setting.look is not None and (look := entry.options.get("if")) is not None:
+                trigger = replace(trigger, look=setting.look(look))
             if trigger.kind == "clock" and when is not None:
                 raise bad(entry.place, "`when` and a schedule under `triggers` cannot stand together",
                           why="`when` is the short form of a single schedule", next="move it under `triggers`")

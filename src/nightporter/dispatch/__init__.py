@@ -7,7 +7,8 @@
     Leaves        Ended runs, with a delivery for each destination; or queued, held or review.
     Picked up by  delivery; a person, for review and dead letters
 
-Read `claim` over `at_hand`, `end`, `flight` over `nightporter.air`, then `traces`, `behind`, `recover` and `cancel`.
+Read `claim` over `at_hand`, `end`, `looking`, `flight` over `nightporter.air`, then `traces`, `behind`, `recover` and
+`cancel`.
 """
 
 from nightporter.dispatch.at_hand import Definitions, Runners
@@ -17,9 +18,10 @@ from nightporter.dispatch.claim import claim
 from nightporter.dispatch.claimed import Claimed
 from nightporter.dispatch.end import Attempt, Final, conclude, end
 from nightporter.dispatch.flight import Flight
+from nightporter.dispatch.looking import Lookers
 from nightporter.dispatch.recover import recover
 
 __all__ = [
-    "Attempt", "Claimed", "Definitions", "Final", "Flight", "Runners", "cancel", "claim", "conclude", "end", "recover",
-    "release_behind",
+    "Attempt", "Claimed", "Definitions", "Final", "Flight", "Lookers", "Runners", "cancel", "claim", "conclude", "end",
+    "recover", "release_behind",
 ]

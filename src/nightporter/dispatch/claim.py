@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from nightporter.clock import Instant
 from nightporter.dispatch.at_hand import Definitions, Runners
 from nightporter.dispatch.behind import release_behind
-from nightporter.dispatch.claimed import Claimed, started_key
+from nightporter.dispatch.claimed import Claimed, marks_its_start_here, started_key
 from nightporter.dispatch.lapse import lapse
 from nightporter.states import ASLEEP
 from nightporter.store import Tx
 from nightporter.store.tx_admission import Arrival, NewRun
 from nightporter.store.tx_dispatch import Candidate
-from nightporter.words import AutomationId, QuickRunner, RunId, Runner, TriggerId, Work
+from nightporter.words import AutomationId, RunId, TriggerId, Work
 from nightporter.words.kept import Unreadable, read_back
 
 CLAIM_LIMIT = 500
@@ -200,18 +200,14 @@ def _claimed(
         scheduled_for=c.scheduled_for, started_at=now, timeout=definition.limits.timeout if definition else None,
         output_limit=definition.limits.output if definition else 0,
     )
-    return Claimed(work, c.attempts, seq, definition, error)
+    look = definition.look_of(work.trigger_id.rpartition("/")[2]) if definition else None
+    return Claimed(work, c.attempts, seq, definition, error, look)
 
 
 def _mark_starts(tx: Tx, claimed: Sequence[Claimed], runners: Runners, now: Instant) -> None:
-    here = {kind for kind, runner in runners.items() if _marks_its_start_here(runner)}
+    here = {kind for kind, runner in runners.items() if marks_its_start_here(runner)}
     tx.intend(
         [(c.work.run_id, started_key(c.work.token), "started", c.work.attempt, c.work.token)
-         for c in claimed if c.work.kind in here],
+         for c in claimed if c.work.kind in here and c.look is None],  # otherwise once its look has answered
         now=now,
     )
-
-
-def _marks_its_start_here(runner: Runner | QuickRunner) -> bool:
-    # A runner that launches a child marks its start with the child, before the child is let go.
-    return runner.opaque and not getattr(runner, "launches", False)

@@ -34,9 +34,17 @@ class WorkerDesk:
         self._ill = logs.Seldom(log)
 
     async def child_started(self, work: Work, group: int, started: int) -> None:
+        await self._child(work, group, started, look=False)
+
+    async def look_started(self, work: Work, group: int, started: int) -> None:
+        """The same for the child of a look: of the work itself nothing has begun."""
+        await self._child(work, group, started, look=True)
+
+    async def _child(self, work: Work, group: int, started: int, *, look: bool) -> None:
         def write(tx: Tx) -> None:
             tx.fence(work.run_id, work.token)
-            tx.write_child(work.run_id, work.token, worker=self._worker, host=self._host, group=group, started=started)
+            tx.write_child(work.run_id, work.token, worker=self._worker, host=self._host, group=group,
+                           started=started, look=look)
 
         try:
             await durable(self._store, write)
@@ -64,16 +72,16 @@ class WorkerDesk:
             tx.intend([(work.run_id, key, name, attempt, work.token)], now=max(began_at, self._clock.now()))
             return None
 
-        return await self._written(write)
+        return await self.written(write)
 
     async def effect_done(self, work: Work, key: str, permalink: str = "") -> None:
         def write(tx: Tx) -> None:
             tx.fence(work.run_id, work.token)
             tx.effect_done(work.run_id, key, permalink, now=self._clock.now())
 
-        await self._written(write)
+        await self.written(write)
 
-    async def _written(self, write: Callable[[Tx], T]) -> T:
+    async def written(self, write: Callable[[Tx], T]) -> T:
         """Durable, however long the store is ill meanwhile: work that is under way waits, it does not fail. Each of
         these writes may be made twice, for the first may stand although its answer was lost."""
         while True:

@@ -13,6 +13,7 @@ from nightporter.clock import Instant, rfc3339
 from nightporter.dispatch.at_hand import Runners
 from nightporter.dispatch.behind import release_behind
 from nightporter.dispatch.claimed import Claimed, started_key
+from nightporter.dispatch.looking import Glance, keep
 from nightporter.dispatch.traces import announce_reviews, read_traces
 from nightporter.incidents import Concluded, account_for
 from nightporter.rules.ending import (
@@ -54,6 +55,8 @@ class Attempt:
     claimed: Claimed
     ended: Ended
     form: Form = Form.WHOLE
+    glance: Glance | None = None
+    """What its look saw, where it was asked."""
 
     @property
     def key(self) -> Key:
@@ -201,7 +204,10 @@ def _write_what_it_left(tx: Tx, won: Won, now: Instant) -> None:
     ])
     # A run that is set aside keeps its traces: they are what a person decides by.
     attempts = [a for a, n in won if n.state is not RunState.REVIEW]
-    acting = [a.claimed.work for a in attempts if a.claimed.work.kind not in _NEVER_ACT]
+    looked = [(a.claimed.work, a.glance, n.state) for a, n in won if a.glance is not None]
+    if looked:
+        keep(tx, looked, now=now)
+    acting = [a.claimed.work for a in attempts if a.claimed.work.kind not in _NEVER_ACT or a.claimed.look is not None]
     tx.forget_children([(work.run_id, work.token) for work in acting])
     tx.started_done([(work.run_id, started_key(work.token)) for work in acting], now=now)
 

@@ -19,13 +19,15 @@ from nightporter.dispatch.claim import claim, take
 from nightporter.dispatch.claimed import Claimed
 from nightporter.dispatch.desk import NotWrittenDown, WorkerDesk
 from nightporter.dispatch.end import Attempt, Result, end, end_alone
+from nightporter.dispatch.looking import Glance, Lookers, Looking
 from nightporter.dispatch.recover import take_back
 from nightporter.errors import LostClaim, MayHaveHappened
 from nightporter.rules.legible import legible, legible_value, plain
+from nightporter.rules.looks import ended_by
 from nightporter.store import Store, Tx
 from nightporter.store.tx import Taker
 from nightporter.store.tx_admission import Arrival
-from nightporter.words import Ended, Ending, ErrorClass, Reason, RunId, Runner, Work
+from nightporter.words import Ended, Ending, ErrorClass, QuickRunner, Reason, RunId, Runner, Sight, Work
 
 log = logs.get(__name__)
 
@@ -41,7 +43,7 @@ class Flight(Air[Claimed, Attempt, Result]):
 
     def __init__(
         self, store: Store, clock: Clock, runners: Runners, *, worker: str, slots: int, scratch: Path,
-        only: RunId | None = None,
+        only: RunId | None = None, lookers: Lookers | None = None,
     ) -> None:
         self._clock = clock
         self._runners = runners
@@ -51,6 +53,8 @@ class Flight(Air[Claimed, Attempt, Result]):
         self._definitions = Definitions()
         self._cancelled: dict[Key, tuple[Reason, str]] = {}
         self._desk = WorkerDesk(store, clock, worker=worker, host=socket.gethostname())
+        self._lookers = lookers or {}
+        self._looking = Looking(store, clock, self._lookers, runners, self._desk, scratch=scratch)
         super().__init__(store, slots=slots)
 
     # -- claiming ----------------------------------------------------------------------------------------------
@@ -107,14 +111,15 @@ class Flight(Air[Claimed, Attempt, Result]):
         if runner is None:
             return Attempt(one, Ended.failed(
                 ErrorClass.CONFIGURATION, f"no runner is called {one.work.kind!r} here"))
-        if hasattr(runner, "run_now"):
-            return _attempt(one, _quickly(runner.run_now, one))
+        if hasattr(runner, "run_now") and one.look is None:
+            return _attempt(one, _quickly(runner.run_now, one.work))
         return self._fly(one, runner)
 
     def _fell(self, one: Claimed, error: BaseException | None) -> Attempt:
-        return _attempt(one, self._ended_by_us(one.key) if error is None else _raised(one, error))
+        self._looking.took(one.key)
+        return _attempt(one, self._ended_by_us(one.key) if error is None else _raised(one.work, error))
 
-    async def _fly(self, claimed: Claimed, runner: Runner) -> Attempt:
+    async def _fly(self, claimed: Claimed, runner: Runner | QuickRunner) -> Attempt:
         key = claimed.key
         launches = getattr(runner, "launches", False)
         # One a claim: a desk that lost its claim and comes back clears its own away, not its successor's.
@@ -128,9 +133,9 @@ class Flight(Air[Claimed, Attempt, Result]):
         self._cancelled.pop(key, None)
         if scratch is not None:  # before the ending is written: a retry finds its folder empty
             await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
-        return _attempt(claimed, ended)
+        return _attempt(claimed, ended, self._looking.took(key))
 
-    async def _run(self, claimed: Claimed, runner: Runner, scratch: Path | None) -> Ended:
+    async def _run(self, claimed: Claimed, runner: Runner | QuickRunner, scratch: Path | None) -> Ended:
         work = claimed.work
         limit = None if work.timeout is None else work.timeout.total_seconds()
         if scratch is not None:
@@ -140,6 +145,13 @@ class Flight(Air[Claimed, Attempt, Result]):
         try:
             if scratch is not None and (error := await asyncio.to_thread(_made, scratch)):
                 return Ended(Ending.ERROR, error=error, error_class=ErrorClass.RESOURCE, reason=Reason.NOT_STARTED)
+            if claimed.look is not None:
+                seen = await self._looking.ask(claimed, claimed.look)
+                if (ended := ended_by(seen)) is not None:
+                    return ended
+                work = replace(work, look=seen.text if seen.sight is Sight.SOMETHING else None)
+            if hasattr(runner, "run_now"):
+                return _quickly(runner.run_now, work)
             deadline = asyncio.timeout(limit)
             async with deadline:
                 ended = await runner.run(work, self._desk)
@@ -160,7 +172,7 @@ class Flight(Air[Claimed, Attempt, Result]):
         except Exception as error:
             if isinstance(error, TimeoutError) and deadline.expired():
                 return Ended.timed_out(f"it ran longer than its timeout of {work.timeout}")
-            return _raised(claimed, error)
+            return _raised(claimed.work, error)
 
     def _ended_by_us(self, key: Key) -> Ended:
         """How a run ended that we cancelled: because somebody asked, or because the desk is shut down."""
@@ -192,7 +204,10 @@ class Flight(Air[Claimed, Attempt, Result]):
         return [results.get(e.key) for e in ends]
 
     def _has_a_child(self, end: Attempt) -> bool:
-        return getattr(self._runners.get(end.claimed.work.kind), "launches", False)
+        look, runner = end.claimed.look, self._runners.get(end.claimed.work.kind)
+        if look is not None and getattr(self._lookers.get(look.kind), "launches", False):
+            return True
+        return getattr(runner, "launches", False)
 
     def _less(self, end: Attempt, error: BaseException) -> Attempt | None:
         if end.form is Form.WHOLE:
@@ -238,29 +253,31 @@ def _is_being_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _quickly(run_now: Callable[[Work], Ended], claimed: Claimed) -> Ended:
+def _quickly(run_now: Callable[[Work], Ended], work: Work) -> Ended:
     try:
-        return run_now(claimed.work)
+        return run_now(work)
     except Exception as error:
-        return _raised(claimed, error)
+        return _raised(work, error)
 
 
-def _raised(claimed: Claimed, error: BaseException) -> Ended:
-    log.error("dispatch.runner_raised", run=claimed.work.run_id, exc_info=error)
+def _raised(work: Work, error: BaseException) -> Ended:
+    log.error("dispatch.runner_raised", run=work.run_id, exc_info=error)
     return Ended.failed(ErrorClass.EXCEPTION, f"{type(error).__name__}: {error}")
 
 
-def _attempt(claimed: Claimed, ended: Ended) -> Attempt:
+def _attempt(claimed: Claimed, ended: Ended, glance: Glance | None = None) -> Attempt:
     """An attempt that has ended, its texts as any store takes them."""
     try:
         texts = (legible(ended.text), legible(ended.error), legible(ended.log))
         data = legible_value(ended.data)
     except Exception as error:  # whatever a runner put there: that it cannot be kept is for the writing to say
         log.warning("dispatch.strange_result", run=claimed.work.run_id, error=repr(error))
-        return Attempt(claimed, ended)
+        return Attempt(claimed, ended, glance=glance)
     if texts == (ended.text, ended.error, ended.log) and data == ended.data:
-        return Attempt(claimed, ended)
-    return Attempt(claimed, replace(ended, text=texts[0], error=texts[1], log=texts[2], data=data))
+        return Attempt(claimed, ended, glance=glance)
+    return Attempt(
+        claimed, replace(ended, text=texts[0], error=texts[1], log=texts[2], data=data), glance=glance
+    )
 
 
 def _without_what_it_left(ended: Ended, error: BaseException) -> Ended:

@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeVar
 
 from nightporter import destinations as destination_kinds
 from nightporter import incidents, logs
+from nightporter import looks as look_kinds
 from nightporter import runners as runner_kinds
 from nightporter.clock import Clock, Kick, SystemClock, micros
 from nightporter.config import Config
@@ -129,6 +130,7 @@ class Engine:
         self._word = DailyWord(
             self.config, self.store, self.clock, self.destinations, self._web, host=socket.gethostname()
         )
+        self.lookers = look_kinds.registry(guard=self._guard, web=self._web, now=self.clock.now)
         self._sweeper = Sweeper(
             self.config, self.store, self.clock, self.runners, self.destinations, self._leases
         )
@@ -166,7 +168,7 @@ class Engine:
     def _start_work(self) -> None:
         self.flight = Flight(
             self.store, self.clock, self.runners, worker=self.worker, slots=self.config.slots,
-            scratch=self.config.state / "scratch", only=self.only,
+            scratch=self.config.state / "scratch", only=self.only, lookers=self.lookers,
         )
         self.courier = Courier(
             self.store, self.clock, self.destinations, worker=self.worker, slots=self.config.delivery_slots

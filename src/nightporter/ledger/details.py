@@ -24,7 +24,7 @@ from nightporter.ledger.pages import plain
 from nightporter.ledger.timeline import Effect, Step, Transition, Try, timeline
 from nightporter.rules.schedule import slots_between
 from nightporter.store import Tx
-from nightporter.words import Definition
+from nightporter.words import Definition, Look
 from nightporter.words.kept import read_back
 
 FIRES = 5
@@ -132,7 +132,7 @@ def definition_json(definition: Definition) -> dict[str, Any]:
         "triggers": [
             {
                 "name": t.name, "kind": t.kind, "enabled": t.enabled,
-                "overlap": None if t.overlap is None else str(t.overlap),
+                "overlap": None if t.overlap is None else str(t.overlap), "if": _look_json(t.look),
                 "schedule": None if t.schedule is None else schedule_json(t.schedule),
                 "stagger": _seconds(t.stagger), "exact": t.exact,
                 "quiet_hours": None if t.quiet_hours is None else plain(t.quiet_hours),
@@ -153,8 +153,10 @@ def definition_json(definition: Definition) -> dict[str, Any]:
             "attempts": retry.attempts, "delays": [seconds(micros(delay)) for delay in retry.delays],
             "on": sorted(retry.on),
         },
+        "if": _look_json(definition.look),
         "cooldown": seconds(micros(definition.cooldown)), "priority": definition.priority,
         "idempotent": definition.idempotent, "on_crash": definition.on_crash, "expires": rfc3339(definition.expires),
+        "expires_after": None if definition.lasts is None else seconds(micros(definition.lasts)),
         "deliver": [
             {"name": d.name, "kind": d.kind, "config": dict(d.config), "on": sorted(d.on), "best_effort": d.best_effort,
              "quiet_hours": None if d.quiet_hours is None else plain(d.quiet_hours)}
@@ -169,6 +171,10 @@ def _seconds(span: timedelta | None) -> float | None:
     return None if span is None else seconds(micros(span))
 
 
+def _look_json(look: Look | None) -> dict[str, Any] | None:
+    return None if look is None else {"kind": look.kind, "config": dict(look.config)}
+
+
 def _definition(tx: Tx, automation_id: str, version: int) -> Definition | None:
     text = tx.read_definition(automation_id, version)
     if text is None:
@@ -177,6 +183,18 @@ def _definition(tx: Tx, automation_id: str, version: int) -> Definition | None:
         return Definition.from_json(text)
     except ValueError:  # the line shows it as broken; the rest can still be seen
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class LookSeen:
+    """What a run's look saw, or why it could not say."""
+
+    kind: str
+    answer: str
+    text: str
+
+    def as_json(self) -> dict[str, Any]:
+        return plain(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +215,7 @@ class RunDetail:
     effects: tuple[Effect, ...]
     deliveries: tuple[DeliveryLine, ...]
     tries: tuple[Try, ...]
+    look: LookSeen | None
 
     def as_json(self) -> dict[str, Any]:
         tries: dict[str, list[dict[str, Any]]] = {}
@@ -208,6 +227,7 @@ class RunDetail:
             "text": self.text, "payload": self.payload,
             "timeline": [step.as_json() for step in self.steps],
             "transitions": [transition.as_json() for transition in self.transitions],
+            "looked": None if self.look is None else self.look.as_json(),
             "output": self.output, "data": self.data, "log": self.log,
             "effects": [effect.as_json() for effect in self.effects],
             "deliveries": [{**d.as_json(), "tried": tries.get(d.id, [])} for d in self.deliveries],
@@ -224,6 +244,7 @@ def run_detail(tx: Tx, run_id: str) -> RunDetail:
     told: tuple[Any, ...] = tx.read_payload(line.carries) or ("", None, None)
     if line.merged and line.carries == line.firing_id:
         told = tx.joined([run_id]).get(run_id, told)
+    look = tx.read_look(run_id)
     left = tx.read_output(run_id) or ("", None, "")
     transitions = tuple(Transition(*each) for each in tx.read_transitions(run_id))
     effects = tuple(Effect(*each) for each in tx.read_effects(run_id))
@@ -233,6 +254,7 @@ def run_detail(tx: Tx, run_id: str) -> RunDetail:
         line=line, firing=None if firing is None else firing_line(firing), text=told[0], payload=_json(told[1]),
         steps=timeline(line, transitions, effects, deliveries, tries), transitions=transitions, output=left[0],
         data=_json(left[1]), log=left[2], effects=effects, deliveries=deliveries, tries=tries,
+        look=None if look is None else LookSeen(*look),
     )
 
 

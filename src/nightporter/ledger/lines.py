@@ -207,6 +207,8 @@ class RunLine:
     """The firing whose payload it carries: its own, or the last of those that were folded into it."""
     catchup: bool
     """It makes up for a slot that was missed."""
+    look: str | None
+    """What its look came to: something, nothing, failed or skipped. None before it answered, and without a look."""
 
     def as_json(self) -> dict[str, Any]:
         return plain(self)
@@ -217,7 +219,7 @@ def run_line(row: Row) -> RunLine:
     (id, automation_id, name, workspace, trigger_id, firing_id, source, version, runner, state, reason, blocked,
      run_after, attempt, attempts, worker, scheduled_for, queued_at, started_at, attempt_at, ended_at, ran_late,
      outcome, error_class, error, exit_code, cancel_at, cancel_by, dead_at, root, depth, replay_of, merged,
-     carries, catchup) = row
+     carries, catchup, look) = row
     due = queued_at if scheduled_for is None else scheduled_for
     return RunLine(
         id=id, automation_id=automation_id, automation=name or automation_id, workspace=workspace,
@@ -229,7 +231,7 @@ def run_line(row: Row) -> RunLine:
         duration=None if ended_at is None or attempt_at is None else seconds(ended_at - attempt_at), outcome=outcome,
         error_class=error_class, error=error, exit_code=exit_code, cancel_at=cancel_at, cancel_by=cancel_by,
         dead_at=dead_at, root=root, depth=depth, replay_of=replay_of, merged=merged, carries=carries or firing_id,
-        catchup=bool(catchup),
+        catchup=bool(catchup), look=look,
     )
 
 

@@ -15,7 +15,7 @@ from nightporter.ledger.status import worker_lines
 from nightporter.ledger.why import Explanation, because, clause, remedy, strange
 from nightporter.states import DeliveryState, RunState
 from nightporter.store import Tx
-from nightporter.words import Definition, Reason
+from nightporter.words import Definition, Reason, Sight
 
 
 def explain_run(tx: Tx, run_id: str, now: Instant) -> Explanation:
@@ -44,7 +44,17 @@ def _ran(tx: Tx, detail: RunDetail, timezone: str, now: Instant) -> str:
     start = f"{lasting(late)} after {since}" if late >= 0 else f"{lasting(late)} before {since}"
     if late > ON_TIME:
         start = f"{lasting(late)} late, because {why_late(tx, run, timezone)}"
-    return f"{run.automation} ran {occasion}, {start}. {_ended(tx, run, timezone, now)}"
+    return f"{run.automation} ran {occasion}, {start}. {_looked(detail)}{_ended(tx, run, timezone, now)}"
+
+
+def _looked(detail: RunDetail) -> str:
+    """What its look saw, where its end does not say so."""
+    if detail.look is None or detail.look.answer not in (Sight.SOMETHING, Sight.SKIPPED):
+        return ""
+    if detail.look.answer == Sight.SKIPPED:
+        return f"Its look was not asked, as {detail.look.text or 'somebody'} wanted. "
+    said = " ".join(detail.look.text.split())
+    return f"Its look found {said[:150] + '...' if len(said) > 150 else said or 'something'}. "
 
 
 def _never_started(tx: Tx, run: RunLine, occasion: str, timezone: str, now: Instant) -> str:

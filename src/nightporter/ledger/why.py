@@ -78,7 +78,8 @@ def remedy(code: str | None, *, name: str, run: str | None = None) -> str:
         case Reason.STOPPED:
             return ""  # its sentence says how to lift it
         case Reason.EXPIRED:
-            return "A later `expires` in its definition renews it."
+            return (f"`nightporter renew {name}` lets it act again where its `expires` is a duration; otherwise a later"
+                    " `expires` in its definition does.")
         case Reason.EXCLUDED:
             return f"`nightporter run {name}` runs it all the same; `exclude` in its definition says what is left out."
         case Reason.DELETED:
@@ -107,8 +108,10 @@ def remedy(code: str | None, *, name: str, run: str | None = None) -> str:
             return "Send where the data is instead of the data."
         case Reason.UNREADABLE:
             return "`nightporter doctor` names what cannot be read."
-        case Reason.NO_OP:
+        case Reason.NO_OP | Reason.PRECONDITION_UNMET:
             return ""
+        case Reason.CHECK_FAILED:
+            return f"`nightporter run {name} --dry-run` asks the look alone; `--skip-look` runs it without."
         case Reason.NONZERO_EXIT | Reason.EXCEPTION | Reason.TIMEOUT:
             return f"`nightporter logs {run}` shows what it printed." if run else ""
         case Reason.CONFIGURATION:

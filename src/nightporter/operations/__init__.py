@@ -11,6 +11,7 @@ from nightporter.operations.deciding import (
     resolve_incident,
 )
 from nightporter.operations.define import Defined, break_file, define
+from nightporter.operations.expiry import renew
 from nightporter.operations.files import Synced, follow, load
 from nightporter.operations.life import enable, pause, remove, upkeep, vanish
 from nightporter.operations.mending import take_up_again
@@ -31,6 +32,7 @@ from nightporter.operations.work import (
 __all__ = [
     "Defined", "Synced", "acknowledge", "as_payload", "break_file", "cancel_runs", "close_deliveries", "define",
     "definition_of", "dismiss_dead", "dismiss_missed", "enable", "execute_missed", "fire", "follow", "follow_program",
-    "lift", "load", "pause", "remove", "replay", "replay_together", "resend", "resolve_incident", "review", "stop",
+    "lift", "load", "pause", "remove", "renew", "replay", "replay_together",
+    "resend", "resolve_incident", "review", "stop",
     "take_up_again", "upkeep", "vanish",
 ]

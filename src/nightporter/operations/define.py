@@ -17,6 +17,7 @@ from nightporter.dispatch import release_behind
 from nightporter.errors import BadDefinition, Conflict
 from nightporter.operations.arm import arm, edited_since, open_schedule, owes, readable
 from nightporter.operations.sleep import as_it_was, caught_up, end_pause, fall_asleep, log_change, paused_before
+from nightporter.rules.expiry import ends_at
 from nightporter.rules.schedule import wants_anchor
 from nightporter.rules.stagger import staggered
 from nightporter.states import AutomationState
@@ -113,8 +114,9 @@ def _create(
     now: Instant,
 ) -> Defined:
     automation_id = _insert(tx, definition, truth, by, path, state, reason, now)
+    in_force = replace(definition, expires=ends_at(definition, now))
     for spec in specs(definition):
-        _insert_trigger(tx, automation_id, definition, spec, now)
+        _insert_trigger(tx, automation_id, in_force, spec, now)
     if state is AutomationState.ACTIVE:
         arm(tx, automation_id, since=now, now=now)
     else:
@@ -134,7 +136,7 @@ def _insert(
         id=automation_id, workspace=definition.workspace, owner=definition.owner, name=definition.name, state=state,
         state_reason=reason, by=by, now=now, truth=truth, path=path, error=error, version=1,
         definition_hash="" if error else digest(definition), concurrent=definition.limits.concurrent,
-        cooldown=micros(definition.cooldown), expires=definition.expires,
+        cooldown=micros(definition.cooldown), expires=ends_at(definition, now),
     )
     tx.insert_version(automation_id, 1, definition.as_json(), digest(definition), by=by, now=now)
     return automation_id
@@ -150,13 +152,16 @@ def _change(tx: Tx, row: AutomationRow, definition: Definition, by: str, path: s
     if changed:
         version += 1
         tx.insert_version(row.id, version, definition.as_json(), digest(definition), by=by, now=now)
+    expires = ends_at(definition, now) if changed else tx.expiry(row.id)
     tx.redefine(
         id=row.id, workspace=definition.workspace, name=definition.name, owner=definition.owner, version=version,
         definition_hash=digest(definition), truth=row.truth, path=path, concurrent=definition.limits.concurrent,
-        cooldown=micros(definition.cooldown), expires=definition.expires, now=now,
+        cooldown=micros(definition.cooldown), expires=expires, renewed_at=now if changed else None, now=now,
     )
     if definition.limits.max_runs is None:
         tx.count_anew(row.id)
+    definition = replace(definition, expires=expires)  # from here on: until when it acts
+    tx.forget_looks(row.id, _looks(definition))
     release_behind(tx, [row.id], now=now)  # more may run at once by now than when they began to wait
     # The slots of a pause that is under way are answered under the schedules they belong to.
     asleep = end_pause(tx, row.id, until=now, now=now)
@@ -165,6 +170,11 @@ def _change(tx: Tx, row: AutomationRow, definition: Definition, by: str, path: s
     if changed:
         log_change(tx, row.id, "change", by, f"version {version}", now)
     return Defined(row.id, "changed")
+
+
+def _looks(definition: Definition) -> set[str]:
+    looks = [definition.look, *(trigger.look for trigger in definition.triggers)]
+    return {look.key for look in looks if look is not None}
 
 
 def _has_vanished(tx: Tx, row: AutomationRow) -> bool:

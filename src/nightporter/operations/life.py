@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from nightporter import logs
-from nightporter.clock import Instant, rfc3339
+from nightporter.clock import Instant, micros, rfc3339
 from nightporter.errors import Conflict, StoreError, StoreRefused
+from nightporter.operations.expiry import ending, expire, set_expiry, tell_of_end
 from nightporter.operations.missed import REMOVED
 from nightporter.operations.sleep import (
     caught_up,
@@ -19,7 +20,7 @@ from nightporter.operations.sleep import (
     paused_before,
     wake,
 )
-from nightporter.operations.work import cancel_runs, dismiss_runs
+from nightporter.operations.work import cancel_runs, definition_of, dismiss_runs
 from nightporter.states import AutomationState
 from nightporter.store import Store, Tx
 from nightporter.words import Reason, Sleep
@@ -28,18 +29,23 @@ log = logs.get(__name__)
 
 
 def enable(tx: Tx, automation_id: str, *, by: str, now: Instant) -> None:
-    """Let it act again, from now on; the slots it slept through are one line. Clears its error counters.
+    """Let it act again, from now on; the slots it slept through are one line. Clears its error counters. One that has
+    expired is renewed, where it can be.
 
-    Raises Conflict when it acts already, is broken, or has passed its expiry.
+    Raises Conflict when it acts already, is broken, or has passed an expiry that is a date.
     """
     row, now = locked(tx, automation_id, now=now)
     expires = tx.expiry(automation_id)
-    if expires is not None and expires <= now:
+    over = expires is not None and expires <= now
+    lasts = definition_of(tx, automation_id).lasts if over else None
+    if over and lasts is None:
         raise Conflict(f"{row.name} has expired", why=f"its expiry is {rfc3339(expires)}",
                        next="change or remove `expires` in its definition")
     if row.error:
         raise Conflict(f"{row.name} cannot be enabled", why=f"its definition has an error; see {row.path}",
                        next="mend its definition file")
+    if lasts is not None:
+        set_expiry(tx, automation_id, Instant(now + micros(lasts)), now=now)
     if not wake(tx, row, by=by, now=now):
         raise Conflict(f"{row.name} is {row.state} already")
 
@@ -95,6 +101,7 @@ def remove(tx: Tx, automation_id: str, *, by: str, reason: str = "", now: Instan
                        next="remove the file; nightporter disable only pauses it")
     if not tx.remove(automation_id, by=by, reason=reason, now=now):
         raise Conflict(f"{row.name} is removed already")
+    tx.forget_looks(automation_id, ())
     triggers = tx.triggers(automation_id)
     end_pause(tx, automation_id, until=now, now=now)
     tx.disarm([t.id for t in triggers])
@@ -108,7 +115,7 @@ def remove(tx: Tx, automation_id: str, *, by: str, reason: str = "", now: Instan
 
 
 def upkeep(store: Store, *, now: Callable[[], Instant]) -> int:
-    """Pauses whose end has come, and expiry dates that have passed; how many automations changed.
+    """Pauses whose end has come, and expiry dates that have passed or are near; how many automations were touched.
 
     Each is a transaction of its own: the trouble of one is said, and stops no other. Raises StoreError when the store
     is ill.
@@ -117,7 +124,9 @@ def upkeep(store: Store, *, now: Callable[[], Instant]) -> int:
     for automation_id in store.read(lambda tx: tx.pauses_due(now())):
         changed += _alone(store, automation_id, _end_due_pause, now)
     for automation_id in store.read(lambda tx: tx.expired(now())):
-        changed += _alone(store, automation_id, _expire, now)
+        changed += _alone(store, automation_id, expire, now)
+    for automation_id in store.read(lambda tx: ending(tx, now())):
+        changed += _alone(store, automation_id, tell_of_end, now)
     return changed
 
 
@@ -136,13 +145,3 @@ def _alone(
 def _end_due_pause(tx: Tx, automation_id: str, now: Instant) -> bool:
     row, now = locked(tx, automation_id, now=now)
     return is_over(row, now) and wake(tx, row, by="desk", now=now)
-
-
-def _expire(tx: Tx, automation_id: str, now: Instant) -> bool:
-    row, now = caught_up(tx, automation_id, now=now)
-    expires = tx.expiry(automation_id)
-    if expires is None or expires > now or not tx.expire(row.id, now=now):
-        return False
-    fall_asleep(tx, automation_id, Sleep.EXPIRED, now=now)
-    log_change(tx, automation_id, "expire", "desk", "", now)
-    return True

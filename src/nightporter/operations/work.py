@@ -18,16 +18,18 @@ from nightporter.rules.legible import legible
 from nightporter.states import AutomationState, RunState
 from nightporter.store import Tx
 from nightporter.store.tx_sweep import STOPPED
-from nightporter.words import Answer, Definition, Firing, Reason, RunId, TriggerId
+from nightporter.words import Answer, Definition, Firing, Reason, RunId, Sight, TriggerId, Verdict
 
 
 def fire(
     tx: Tx, automation_id: str, *, trigger: str, external_id: str, payload: Any = None, text: str = "",
     by: str = "", now: Instant, replay_of: RunId | None = None, carried: str | None = None,
+    skip_look: bool = False,
 ) -> Answer:
     """One firing of the trigger of that name (`manual`, `call`), through admission like any other.
 
-    `payload` is a JSON value; `carried` is one already written. Raises BadInput when it is not JSON.
+    `payload` is a JSON value; `carried` is one already written; `skip_look`: the run goes on whatever its look would
+    say. Raises BadInput when it is not JSON.
     """
     if carried is None and payload is not None:
         carried = as_payload(payload)
@@ -35,7 +37,12 @@ def fire(
         TriggerId(f"{automation_id}/{trigger}"), external_id, text=legible(text), payload=carried, sender=by,
         replay_of=replay_of,
     )
-    return admit(tx, [firing], now=now)[0]
+    answer = admit(tx, [firing], now=now)[0]
+    if skip_look and answer.verdict is Verdict.ADMITTED and answer.run_id is not None:
+        look = definition_of(tx, automation_id).look_of(trigger)
+        if look is not None:
+            tx.write_looks([(answer.run_id, look.kind, Sight.SKIPPED, by)])
+    return answer
 
 
 DEEPEST = 100
@@ -92,7 +99,9 @@ def _definitions(tx: Tx, run_ids: Sequence[str]) -> dict[str, Definition]:
     return found
 
 
-def replay(tx: Tx, run_id: str, *, external_id: str, by: str, now: Instant, payload: Any = None) -> Answer:
+def replay(
+    tx: Tx, run_id: str, *, external_id: str, by: str, now: Instant, payload: Any = None, skip_look: bool = False,
+) -> Answer:
     """Run the same work again as a new run that names the old one, with its payload or another.
 
     The external id that the ledger keeps begins with the old run's: by that a dead letter is known to be replayed.
@@ -106,7 +115,7 @@ def replay(tx: Tx, run_id: str, *, external_id: str, by: str, now: Instant, payl
     answer = fire(
         tx, automation_id, trigger="manual", text=text, by=by, now=now, replay_of=RunId(run_id), payload=payload,
         external_id=run_id + blake2b(external_id.encode(), digest_size=16).hexdigest(),
-        carried=None if payload is not None else carried,
+        carried=None if payload is not None else carried, skip_look=skip_look,
     )
     if answer.run_id is not None:
         tx.decide_dead([(run_id, "replayed", answer.run_id)], by=by, now=now)

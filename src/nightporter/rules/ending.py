@@ -49,7 +49,7 @@ def after_attempt(
                 return _failed(ErrorClass.EXCEPTION, ended)
             quiet = ended.outcome is Outcome.NOOP or not (ended.text or ended.data is not None or ended.outcome)
             if quiet and not effects_done:
-                return _next(RunEvent.SKIP, Reason.NO_OP, Outcome.NOOP)
+                return _next(RunEvent.SKIP, ended.reason or Reason.NO_OP, Outcome.NOOP)
             return _next(
                 RunEvent.SUCCEED, None, ended.outcome or (Outcome.ACTION if effects_done else Outcome.REPORT)
             )

@@ -1,7 +1,8 @@
 """The program of a child that calls one Python function: `python -m nightporter.runners.child`.
 
-Reads `{call, args, path, limit, run}` as JSON from standard input; writes `{text, data}` or `{problem, configuration}`
-as JSON to the descriptor that `NIGHTPORTER_ANSWER_FD` names. What the function prints is its log.
+Reads `{call, args, path, limit, run, look}` as JSON from standard input; writes `{text, data}` or `{problem,
+configuration}` as JSON to the descriptor that `NIGHTPORTER_ANSWER_FD` names. What the function prints is its log.
+`look` is `{state, folder}` where the function only looks: what it kept before, and where alone it may write.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ class ChildRun:
         self.payload: Any = run["payload"]
         self.text: str = run["text"]
         self.attempt: int = run["attempt"]
+        self.look: str | None = run["look"]
         slot = run["scheduled_for"]
         self.scheduled_for = None if slot is None else datetime.fromisoformat(slot)
         self.cancelled = False
@@ -38,7 +40,10 @@ class ChildRun:
 def _call(order: dict[str, Any]) -> Any:
     function = find(order["call"])
     run = ChildRun(order["run"])
-    arguments = bound(function, order["args"], {"run": run, "payload": run.payload, "text": run.text})
+    offered = {"run": run, "payload": run.payload, "text": run.text, "look": run.look}
+    if order["look"] is not None:
+        offered["state"] = order["look"]["state"]
+    arguments = bound(function, order["args"], offered)
     value = function(**arguments)
     if inspect.isawaitable(value):
         import asyncio
@@ -58,8 +63,15 @@ def main() -> int:
     # A function that reads standard input finds it empty, as it would in a service.
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     sys.path[:0] = order["path"]
+    if order["look"] is not None:
+        from nightporter.outside.readonly import restrict
+
+        restrict(order["look"]["folder"])
     try:
-        text, data = kept(*understood(_call(order)), order["limit"])
+        text, data = understood(_call(order))
+        if order["look"] is not None and data is not None and len(text.encode(errors="replace")) > order["limit"]:
+            raise ValueError(f"it returned more than {order['limit']} bytes")
+        text, data = kept(text, data, order["limit"])
         said = {"text": text, "data": data}
     except Uncallable as error:
         if error.__cause__ is not None and not isinstance(error.__cause__, TypeError):

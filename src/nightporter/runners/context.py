@@ -83,6 +83,11 @@ class Run:
         return self._work.text
 
     @property
+    def look(self) -> str | None:
+        """What its look found to do; None where it had none, or none was asked."""
+        return self._work.look
+
+    @property
     def scheduled_for(self) -> datetime | None:
         """The slot, in UTC; None for what merely arrived."""
         slot = self._work.scheduled_for

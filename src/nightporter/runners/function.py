@@ -52,7 +52,7 @@ class InProcess:
                 f"this program has no function named {name!r}; start the program that defines it, or remove "
                 "the automation")
         run = Run(work, desk, asyncio.get_running_loop())
-        offered = {"run": run, "payload": work.payload, "text": work.text}
+        offered = {"run": run, "payload": work.payload, "text": work.text, "look": work.look}
         try:
             arguments = bound(function, work.config.get("args", {}), offered)
         except Uncallable as error:

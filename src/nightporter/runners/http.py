@@ -18,6 +18,7 @@ from nightporter.outside.addresses import check_hosts
 from nightporter.outside.http import Reply, Unreachable, Web, check_url
 from nightporter.outside.options import items, mapping, need, texts, typed, wrong
 from nightporter.runners import exits
+from nightporter.runners.filling import filled
 from nightporter.words import Desk, Ended, Ending, ErrorClass, Reason, Work
 
 _KEYS = ("url", "method", "headers", "secret_headers", "json", "body", "expect", "allow_hosts")
@@ -117,9 +118,9 @@ def _request(work: Work) -> tuple[dict[str, str], bytes]:
         headers[name] = f"{scheme}{space}{secrets.resolve(secret)}"
     headers["Idempotency-Key"] = work.run_id
     if "body" in config:
-        return headers, config["body"].encode()
+        return headers, filled(config["body"], work.look).encode()
     if "json" in config:
-        value = config["json"]
+        value = filled(config["json"], work.look)
     elif config.get("method") in _WITH_BODY and work.payload is not None:
         value = work.payload
     else:

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,7 @@ class Python:
     async def run(self, work: Work, desk: Desk) -> Ended:
         with scratch_of(work) as scratch:
             try:
-                command = _command(work, scratch)
+                command = command_of(work, scratch)
             except BadInput as error:
                 return exits.misconfigured(error)
             try:
@@ -81,7 +82,8 @@ class Python:
         return _ended(work, command, finished)
 
 
-def _command(work: Work, scratch: Path) -> Command:
+def command_of(work: Work, scratch: Path, look: Mapping[str, Any] | None = None) -> Command:
+    """The child that calls the function. `look`: where it only looks, see `child`. Raises BadInput."""
     config = work.config
     # The desk's own import path stands behind what is declared: what it can import, its functions can.
     paths = [os.environ.get("PYTHONPATH", ""), str(Path(__file__).parents[2])]
@@ -94,8 +96,9 @@ def _command(work: Work, scratch: Path) -> Command:
         "limit": work.output_limit,
         "run": {
             "id": work.run_id, "automation": work.automation, "payload": work.payload, "text": work.text,
-            "attempt": work.attempt, "scheduled_for": rfc3339(work.scheduled_for),
+            "attempt": work.attempt, "scheduled_for": rfc3339(work.scheduled_for), "look": work.look,
         },
+        "look": look,
     }
     return Command(
         # -P: the scratch folder is no place to import from.

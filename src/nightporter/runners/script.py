@@ -79,7 +79,7 @@ class Script:
     async def run(self, work: Work, desk: Desk) -> Ended:
         with scratch_of(work) as scratch:
             try:
-                command = _command(work, scratch)
+                command = command_of(work, scratch)
             except BadInput as error:
                 return exits.misconfigured(error)
             return await _ended(work, desk, command, self._guard)
@@ -100,7 +100,8 @@ async def _ended(work: Work, desk: Desk, command: Command, guard: Guard | None) 
     return Ended.ok(text, log=exits.log_of(finished), exit_code=0)
 
 
-def _command(work: Work, scratch: Path) -> Command:
+def command_of(work: Work, scratch: Path) -> Command:
+    """The child that runs the program. Raises BadInput."""
     config = work.config
     cwd = folder_of(config, scratch)
     declared = {**work.environment, **declared_environment(config)}

@@ -16,6 +16,7 @@ from nightporter.store.tx_delivery import DeliveryTx
 from nightporter.store.tx_dispatch import DispatchTx
 from nightporter.store.tx_incidents import IncidentTx
 from nightporter.store.tx_ledger import LedgerTx
+from nightporter.store.tx_looks import LooksTx
 from nightporter.store.tx_missed import MissedTx
 from nightporter.store.tx_strange import StrangeTx
 from nightporter.store.tx_sweep import SweepTx
@@ -34,7 +35,8 @@ Taker = Callable[["Tx", Sequence[Arrival], Instant], Collection[str]]
 
 
 class Tx(
-    AutomationTx, ClockTx, AdmissionTx, DispatchTx, DeliveryTx, IncidentTx, SweepTx, LedgerTx, StrangeTx, AuditTx,
+    AutomationTx, ClockTx, AdmissionTx, DispatchTx, LooksTx, DeliveryTx, IncidentTx, SweepTx, LedgerTx, StrangeTx,
+    AuditTx,
     AccountTx, MissedTx,
 ):
     """One transaction on either database. Lives only inside the function it was handed to."""

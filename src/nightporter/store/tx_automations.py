@@ -183,6 +183,22 @@ class AutomationTx(TxBase):
         row = self.sql.one("automation_expiry", id=automation_id)
         return None if row is None else row[0]
 
+    def renew(self, automation_id: str, expires: Instant, *, now: Instant) -> None:
+        self.sql.run("automation_renew", id=automation_id, expires=expires, now=now)
+
+    def ending(self, until: Instant, now: Instant) -> list[Row]:
+        """`(id, expires, renewed at, what was said of it)` of those that act and end by then."""
+        return self.sql.all("automation_ending", until=until, now=now)
+
+    def expiry_facts(self, automation_id: str) -> tuple[Instant, Instant | None, int] | None:
+        """`(expires, renewed at, what was said of it)`; None: it does not end."""
+        row = self.sql.one("automation_expiry_facts", id=automation_id)
+        return None if row is None else (row[0], row[1], row[2])
+
+    def tell_of_expiry(self, automation_id: str, expires: Instant, word: int) -> bool:
+        """Whether it was this call that says so."""
+        return self.sql.run("automation_expiry_tell", id=automation_id, expires=expires, told=int(word)) > 0
+
     def pause_now(self, automation_id: str) -> tuple[Instant, str] | None:
         """`(since, reason)` of the pause that is open."""
         row = self.sql.one("pause_open_now", automation_id=automation_id)

@@ -324,9 +324,12 @@ class DispatchTx(TxBase):
                             next="stop the work: its result will not be written")
         return row[0], row[1]
 
-    def write_child(self, run_id: str, token: int, *, worker: str, host: str, group: int, started: int) -> None:
+    def write_child(
+        self, run_id: str, token: int, *, worker: str, host: str, group: int, started: int, look: bool = False
+    ) -> None:
+        """`look`: it is a look's, and its line makes room for that of the work's own child."""
         self.sql.run("child_write", run_id=run_id, token=token, worker=worker, host=host, process_group=group,
-                     started=started)
+                     started=started, look=int(look))
 
     def forget_children(self, claims: Sequence[tuple[str, int]]) -> None:
         self.sql.each("child_forget", claims)

@@ -163,8 +163,8 @@ class SweepTx(TxBase):
         going = {run for run, state in self.sql.each("prune_hold", still) if state in ("pending", "sending")}
         ids = [row for row in still if row[0] not in going]
         for name in (
-            "prune_dead_letters", "prune_tries", "prune_deliveries", "prune_effects", "prune_children", "prune_output",
-            "prune_run",
+            "prune_dead_letters", "prune_tries", "prune_deliveries", "prune_effects", "prune_children", "prune_looks",
+            "prune_output", "prune_run",
         ):
             self.sql.each(name, ids)
 

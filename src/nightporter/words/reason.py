@@ -54,6 +54,8 @@ class Reason(StrEnum):
     UNREADABLE = "unreadable"
     # ended
     NO_OP = "no_op"
+    PRECONDITION_UNMET = "precondition_unmet"
+    CHECK_FAILED = "check_failed"
     NONZERO_EXIT = "nonzero_exit"
     EXCEPTION = "exception"
     TIMEOUT = "timeout"
@@ -102,6 +104,8 @@ SENTENCES: dict[Reason, str] = {
     Reason.PAYLOAD_TOO_LARGE: "The payload is larger than the desk accepts.",
     Reason.UNREADABLE: "What is stored about it cannot be read.",
     Reason.NO_OP: "It ran and had nothing to say.",
+    Reason.PRECONDITION_UNMET: "Its look found nothing to do.",
+    Reason.CHECK_FAILED: "Its look could not say whether there was anything to do.",
     Reason.NONZERO_EXIT: "The program ended with an exit code other than zero.",
     Reason.EXCEPTION: "The code raised an exception.",
     Reason.TIMEOUT: "It ran longer than its timeout and was ended.",

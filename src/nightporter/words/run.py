@@ -81,6 +81,8 @@ class Work:
     started_at: Instant | None = None
     timeout: timedelta | None = None
     output_limit: int = 1_000_000
+    look: str | None = None
+    """What its look found to do, perhaps an empty text; None where it had none, or none was asked."""
     scratch: Path | None = None
     """A folder of this run's own, there before the start and removed some time after the end."""
 
@@ -95,6 +97,8 @@ class Work:
         }
         if self.scheduled_for is not None:
             facts["NIGHTPORTER_SCHEDULED_FOR"] = rfc3339(self.scheduled_for) or ""
+        if self.look is not None:
+            facts["NIGHTPORTER_LOOK"] = self.look
         return facts
 
 

@@ -2,9 +2,9 @@
 
 -- name: automation_insert
 INSERT INTO automation (id, workspace, owner, name, state, state_reason, state_by, state_at, truth, path, error,
-                        version, definition_hash, concurrent, cooldown, expires, created_at, updated_at)
+                        version, definition_hash, concurrent, cooldown, expires, renewed_at, created_at, updated_at)
 VALUES (:id, :workspace, :owner, :name, :state, :state_reason, :by, :now, :truth, :path, :error,
-        :version, :definition_hash, :concurrent, :cooldown, :expires, :now, :now);
+        :version, :definition_hash, :concurrent, :cooldown, :expires, :now, :now, :now);
 
 -- name: automation_version_insert
 INSERT INTO automation_version (automation_id, version, definition, definition_hash, created_at, created_by)
@@ -13,7 +13,8 @@ VALUES (:automation_id, :version, :definition, :definition_hash, :now, :by);
 -- name: automation_redefine
 UPDATE automation SET workspace = :workspace, name = :name, owner = :owner, version = :version,
        definition_hash = :definition_hash, truth = :truth, path = :path, concurrent = :concurrent, cooldown = :cooldown,
-       expires = :expires, updated_at = :now, error = ''
+       expires = :expires, renewed_at = coalesce(:renewed_at, renewed_at), updated_at = :now, error = '',
+       expiry_told = CASE WHEN expires IS NOT DISTINCT FROM :expires THEN expiry_told ELSE 0 END
 WHERE id = :id;
 
 -- name: automation_enable  proposed | paused | auto_paused | expired | completed -> active
@@ -48,6 +49,20 @@ UPDATE automation SET error = '' WHERE id = :id;
 UPDATE automation SET state = 'expired', state_reason = 'its expiry date has passed', state_by = 'desk',
        state_at = :now
 WHERE id = :id AND state = 'active';
+
+-- name: automation_renew
+UPDATE automation SET expires = :expires, renewed_at = :now, expiry_told = 0 WHERE id = :id;
+
+-- name: automation_ending
+-- What was said of the end of those that end soon.
+SELECT id, expires, renewed_at, expiry_told FROM automation
+WHERE state = 'active' AND expires IS NOT NULL AND expires > :now AND expires <= :until ORDER BY expires, id;
+
+-- name: automation_expiry_facts
+SELECT expires, renewed_at, expiry_told FROM automation WHERE id = :id AND expires IS NOT NULL;
+
+-- name: automation_expiry_tell
+UPDATE automation SET expiry_told = :told WHERE id = :id AND expires = :expires AND expiry_told < :told;
 
 -- name: automation_remove  proposed | active | paused | auto_paused | config_error | expired | completed -> removed
 UPDATE automation SET state = 'removed', state_reason = :reason, state_by = :by, state_at = :now

@@ -297,10 +297,11 @@ ON CONFLICT (automation_id, month) DO UPDATE SET
 SELECT run.attempt, run.attempt_at FROM run WHERE run.id = :id AND run.token = :token AND run.state = 'running' @lock(run);
 
 -- name: child_write
--- Asked again where the answer to the first commit was lost.
-INSERT INTO child (run_id, token, worker, host, process_group, started)
-VALUES (:run_id, :token, :worker, :host, :process_group, :started)
-ON CONFLICT (run_id, token) DO NOTHING;
+-- Asked again where the answer to the first commit was lost. The child of a look has ended when that of the work comes.
+INSERT INTO child (run_id, token, worker, host, process_group, started, look)
+VALUES (:run_id, :token, :worker, :host, :process_group, :started, :look)
+ON CONFLICT (run_id, token) DO UPDATE SET process_group = excluded.process_group, started = excluded.started,
+    look = excluded.look WHERE child.look = 1;
 
 -- name: child_forget
 DELETE FROM child WHERE (run_id, token) IN (SELECT r.run_id, r.token FROM @rows(run_id text, token int) AS r);

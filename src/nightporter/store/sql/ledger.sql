@@ -65,7 +65,8 @@ SELECT run.id, run.automation_id, a.name, run.workspace, run.trigger_id, run.fir
        run.runner, run.state, run.reason, run.blocked, run.run_after, run.attempt, run.attempts, run.worker,
        run.scheduled_for, run.queued_at, run.started_at, run.attempt_at, run.ended_at, run.ran_late, run.outcome,
        run.error_class, run.error, run.exit_code, run.cancel_at, run.cancel_by, run.dead_at, run.root, run.depth,
-       run.replay_of, run.merged, run.carries, run.catchup
+       run.replay_of, run.merged, run.carries, run.catchup,
+       (SELECT l.answer FROM run_look l WHERE l.run_id = run.id)
 FROM run LEFT JOIN automation a ON a.id = run.automation_id WHERE run.id = :id;
 
 -- name: read_runs
@@ -74,7 +75,8 @@ SELECT run.id, run.automation_id, a.name, run.workspace, run.trigger_id, run.fir
        run.runner, run.state, run.reason, run.blocked, run.run_after, run.attempt, run.attempts, run.worker,
        run.scheduled_for, run.queued_at, run.started_at, run.attempt_at, run.ended_at, run.ran_late, run.outcome,
        run.error_class, run.error, run.exit_code, run.cancel_at, run.cancel_by, run.dead_at, run.root, run.depth,
-       run.replay_of, run.merged, run.carries, run.catchup
+       run.replay_of, run.merged, run.carries, run.catchup,
+       (SELECT l.answer FROM run_look l WHERE l.run_id = run.id)
 FROM run LEFT JOIN automation a ON a.id = run.automation_id
 WHERE run.id < :before AND run.id >= :since AND (:state = '' OR run.state = :state)
 ORDER BY run.id DESC LIMIT :room;
@@ -85,7 +87,8 @@ SELECT run.id, run.automation_id, a.name, run.workspace, run.trigger_id, run.fir
        run.runner, run.state, run.reason, run.blocked, run.run_after, run.attempt, run.attempts, run.worker,
        run.scheduled_for, run.queued_at, run.started_at, run.attempt_at, run.ended_at, run.ran_late, run.outcome,
        run.error_class, run.error, run.exit_code, run.cancel_at, run.cancel_by, run.dead_at, run.root, run.depth,
-       run.replay_of, run.merged, run.carries, run.catchup
+       run.replay_of, run.merged, run.carries, run.catchup,
+       (SELECT l.answer FROM run_look l WHERE l.run_id = run.id)
 FROM (SELECT o.id FROM run o WHERE o.state IN ('queued', 'running', 'held', 'lost') AND o.state = :state
       AND o.id || '' < :before AND o.id || '' >= :since ORDER BY o.id || '' DESC LIMIT :room) AS open
 JOIN run ON run.id = open.id LEFT JOIN automation a ON a.id = run.automation_id
@@ -97,7 +100,8 @@ SELECT run.id, run.automation_id, a.name, run.workspace, run.trigger_id, run.fir
        run.runner, run.state, run.reason, run.blocked, run.run_after, run.attempt, run.attempts, run.worker,
        run.scheduled_for, run.queued_at, run.started_at, run.attempt_at, run.ended_at, run.ran_late, run.outcome,
        run.error_class, run.error, run.exit_code, run.cancel_at, run.cancel_by, run.dead_at, run.root, run.depth,
-       run.replay_of, run.merged, run.carries, run.catchup
+       run.replay_of, run.merged, run.carries, run.catchup,
+       (SELECT l.answer FROM run_look l WHERE l.run_id = run.id)
 FROM (SELECT o.id FROM run o WHERE o.state IN ('lost', 'review', 'held') AND o.state = :state
       AND o.id || '' < :before AND o.id || '' >= :since ORDER BY o.id || '' DESC LIMIT :room) AS open
 JOIN run ON run.id = open.id LEFT JOIN automation a ON a.id = run.automation_id
@@ -109,7 +113,8 @@ SELECT run.id, run.automation_id, a.name, run.workspace, run.trigger_id, run.fir
        run.runner, run.state, run.reason, run.blocked, run.run_after, run.attempt, run.attempts, run.worker,
        run.scheduled_for, run.queued_at, run.started_at, run.attempt_at, run.ended_at, run.ran_late, run.outcome,
        run.error_class, run.error, run.exit_code, run.cancel_at, run.cancel_by, run.dead_at, run.root, run.depth,
-       run.replay_of, run.merged, run.carries, run.catchup
+       run.replay_of, run.merged, run.carries, run.catchup,
+       (SELECT l.answer FROM run_look l WHERE l.run_id = run.id)
 FROM run LEFT JOIN automation a ON a.id = run.automation_id
 WHERE run.automation_id = :automation_id AND (run.queued_at, run.id) < (:before_at, :before) AND run.queued_at >= :since
   AND (:state = '' OR run.state = :state)
@@ -121,7 +126,8 @@ SELECT run.id, run.automation_id, a.name, run.workspace, run.trigger_id, run.fir
        run.runner, run.state, run.reason, run.blocked, run.run_after, run.attempt, run.attempts, run.worker,
        run.scheduled_for, run.queued_at, run.started_at, run.attempt_at, run.ended_at, run.ran_late, run.outcome,
        run.error_class, run.error, run.exit_code, run.cancel_at, run.cancel_by, run.dead_at, run.root, run.depth,
-       run.replay_of, run.merged, run.carries, run.catchup
+       run.replay_of, run.merged, run.carries, run.catchup,
+       (SELECT l.answer FROM run_look l WHERE l.run_id = run.id)
 FROM run LEFT JOIN automation a ON a.id = run.automation_id
 WHERE run.dead_at IS NOT NULL AND (run.dead_at, run.id) < (:before_at, :before)
   AND (:automation_id = '' OR run.automation_id = :automation_id) AND run.dead_at >= :since

@@ -97,9 +97,9 @@ RETURNING run.id, run.seq, run.token, run.attempt;
 SELECT run_id, token, host, process_group, started FROM child WHERE worker = :worker;
 
 -- name: children
--- Whether a child was let go under these claims.
+-- Whether a child was let go under these claims. That of a look does nothing.
 SELECT child.run_id, child.token FROM @rows(run_id text, token int) AS r
-JOIN child ON child.run_id = r.run_id AND child.token = r.token;
+JOIN child ON child.run_id = r.run_id AND child.token = r.token WHERE child.look = 0;
 
 -- name: delivery_of_worker
 SELECT id, token, kind, tries, best_effort, run_id, automation_id, workspace, destination
@@ -149,6 +149,9 @@ DELETE FROM run WHERE id IN (SELECT r.id FROM @rows(id text) AS r);
 
 -- name: prune_output
 DELETE FROM run_output WHERE run_id IN (SELECT r.id FROM @rows(id text) AS r);
+
+-- name: prune_looks
+DELETE FROM run_look WHERE run_id IN (SELECT r.id FROM @rows(id text) AS r);
 
 -- name: prune_children
 DELETE FROM child WHERE run_id IN (SELECT r.id FROM @rows(id text) AS r);

@@ -10,16 +10,18 @@ from cyclopts import Parameter
 
 from nightporter import operations
 from nightporter.clock import Instant, micros
+from nightporter.definitions.grammar import MAIN_WORD
 from nightporter.errors import BadInput
 from nightporter.ledger import AutomationDetail, automation_detail, resolve
 from nightporter.ledger.moments import asked_span, lasting, spoken
+from nightporter.rules.durations import format_duration
 from nightporter.rules.traps import collisions, traps_of
 from nightporter.states import AutomationState
 from nightporter.store import Tx
 from nightporter.surfaces.cli.echo import schedules_of_others
 from nightporter.surfaces.cli.listing import cells
 from nightporter.surfaces.cli.place import USUAL, Common, DryRun, Place, opened, person
-from nightporter.words import Definition
+from nightporter.words import Definition, Look
 
 Name = Annotated[str, Parameter(help="Its name or id, or the beginning of one.")]
 
@@ -63,6 +65,11 @@ def _show(place: Place, found: AutomationDetail, warned: tuple[str, ...]) -> Non
     ])
     if definition is not None:
         limits, retry = definition.limits, definition.retry
+        if line.expires is not None:
+            lasts = "" if definition.lasts is None else f", {format_duration(definition.lasts)} after it was renewed"
+            out.facts([("expires", f"{spoken(line.expires, line.timezone)}{lasts}")])
+        if definition.look is not None:
+            out.facts([("looks at", _look(definition.look))])
         out.line("limits")
         out.facts([
             ("timeout", "none" if limits.timeout is None else lasting(micros(limits.timeout))),
@@ -111,6 +118,12 @@ def _does(definition: Definition | None) -> str:
 
 
 SHOWN = 200
+
+
+def _look(look: Look) -> str:
+    main = look.config.get(MAIN_WORD.get(look.kind, "")) or look.config.get("file")
+    said = " ".join(map(str, main)) if isinstance(main, list) else str(main or "")
+    return f"{look.kind} {said}".strip()
 
 
 def _or_none(value: int | None) -> str:

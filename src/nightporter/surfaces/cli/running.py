@@ -27,6 +27,7 @@ from nightporter.rules.durations import parse_duration
 from nightporter.states import ENDED, DeliveryState, RunState
 from nightporter.store import Tx
 from nightporter.surfaces.cli.failing import Chosen, Fault, Since, Why, replay_dead
+from nightporter.surfaces.cli.looking import Glance, glance
 from nightporter.surfaces.cli.place import USUAL, Common, DryRun, Place, opened, person
 from nightporter.words import Answer, RunId, Verdict
 from nightporter.words.kept import read_back
@@ -40,17 +41,20 @@ _FAILED = (DeliveryState.GIVEN_UP, DeliveryState.UNKNOWN)
 
 Payload = Annotated[str | None, Parameter(help="A JSON value for it, or @FILE; @- is standard input.")]
 Wait = Annotated[bool, Parameter(help="Wait for its end and its deliveries; the exit code says how it went.")]
+SkipLook = Annotated[bool, Parameter(help="Do not ask its look: there is something to do.")]
 Patience = Annotated[str | None, Parameter(help="How long to wait: 90s, 5m. By default as long as it takes.")]
 
 
 def run(
     name: Annotated[str, Parameter(help="The automation's name or id, or the beginning of one.")], *,
     payload: Payload = None, text: Annotated[str, Parameter(help="Words for it.")] = "",
-    wait: Wait = False, timeout: Patience = None, dry_run: DryRun = False, common: Common = USUAL,
+    wait: Wait = False, timeout: Patience = None, skip_look: SkipLook = False, dry_run: DryRun = False,
+    common: Common = USUAL,
 ) -> int:
     """Run an automation now. A run by hand passes a pause, the cooldown, overlap and ceilings, and uses up none of
-    them; a slot that must not overlap with the run before it finds this one there. Exit code 7 when it does not run,
-    and with --wait that of the run."""
+    them; a slot that must not overlap with the run before it finds this one there. Its look, where it has one, is
+    asked all the same; a dry run says what it answers. Exit code 7 when it does not run, and with --wait that of the
+    run."""
     value, patience = _payload(payload), _patience(timeout, wait)
     with opened(common) as place:
         works = place.somebody_works()
@@ -71,15 +75,18 @@ def run(
         def ask(tx: Tx) -> Answer:
             return operations.fire(
                 tx, automation_id, trigger="manual", external_id=uuid4().hex, payload=value, text=text, by=person(),
-                now=place.clock.now(),
+                now=place.clock.now(), skip_look=skip_look,
             )
 
-        return _started(place, ask, name, works, wait, patience, dry_run)
+        def look() -> Glance | None:
+            return None if skip_look else glance(place, automation_id, payload=value, text=text)
+
+        return _started(place, ask, name, works, wait, patience, dry_run, look)
 
 
 def replay(
     run: Annotated[str | None, Parameter(help="The run's id, its beginning, or an automation: its latest run.")] = None,
-    *, payload: Payload = None, wait: Wait = False, timeout: Patience = None,
+    *, payload: Payload = None, wait: Wait = False, timeout: Patience = None, skip_look: SkipLook = False,
     dead: Annotated[bool, Parameter(help="Dead letters instead, two seconds apart; the options below choose which.")]
     = False,
     automation: Annotated[str | None, Parameter(help="With --dead: of this automation only.")] = None,
@@ -88,7 +95,7 @@ def replay(
     dry_run: DryRun = False, common: Common = USUAL,
 ) -> int:
     """Run the same work again as a new run, with the same payload or another; or, with --dead, the work of dead letters
-    that the filters choose. Exit codes as with `run`; with --dead, 7 when none of them would run."""
+    that the filters choose. Its look is asked anew. Exit codes as with `run`; with --dead, 7 when none would run."""
     value, patience = _payload(payload), _patience(timeout, wait)
     if dead != (run is None) or (dead and (value is not None or wait)):
         raise BadInput("replay needs a run, or --dead",
@@ -103,7 +110,8 @@ def replay(
 
         def ask(tx: Tx) -> Answer:
             return operations.replay(
-                tx, run_id, external_id=uuid4().hex, by=person(), now=place.clock.now(), payload=value
+                tx, run_id, external_id=uuid4().hex, by=person(), now=place.clock.now(), payload=value,
+                skip_look=skip_look,
             )
 
         return _started(place, ask, run, place.somebody_works(), wait, patience, dry_run)
@@ -182,7 +190,8 @@ def _deliveries(tx: Tx, run_id: str) -> list[DeliveryLine]:
 
 
 def _started(
-    place: Place, ask: Callable[[Tx], Answer], name: str, works: bool, wait: bool, patience: float | None, dry_run: bool
+    place: Place, ask: Callable[[Tx], Answer], name: str, works: bool, wait: bool, patience: float | None,
+    dry_run: bool, look: Callable[[], Glance | None] = lambda: None,
 ) -> int:
     """Ask for a run; then let the desk do it, or do it here; say what became of it."""
     answer = place.change(ask, dry_run=dry_run)
@@ -196,8 +205,10 @@ def _started(
         place.out.answer(told, f"{name} {'would not run' if dry_run else 'did not run'}: {why}")
         return DID_NOT_RUN
     if dry_run:
-        place.out.answer({**told, "run_id": None},
-                         f"{name} would run" + ("" if works else " in this process: no desk is running"))
+        seen = look()
+        place.out.answer({**told, "run_id": None, "look": None if seen is None else seen.as_json()},
+                         f"{name} would run" + ("" if works else " in this process: no desk is running")
+                         + ("" if seen is None else f"; {seen.words}"))
         return 0
     run_id = answer.run_id
     ours = not works and not place.read(lambda tx: _is_a_programs(tx, run_id))

@@ -18,7 +18,7 @@ from nightporter.ledger.moments import asked_span, lasting, spoken
 from nightporter.states import ENDED, RunState
 from nightporter.store import Tx
 from nightporter.surfaces.cli.place import USUAL, Common, DryRun, Place, opened, person
-from nightporter.words import Reason
+from nightporter.words import Reason, Sight
 
 Run = Annotated[str, Parameter(help="The run's id, its beginning, or an automation: its latest run.")]
 Which = Annotated[str | None, Parameter(help="Of this automation only.")]
@@ -83,6 +83,10 @@ def logs(
         if place.out.as_json:
             place.out.json(detail.as_json())
             return
+        looked = detail.look
+        if looked is not None and looked.answer == Sight.SOMETHING and looked.text:
+            place.out.line(f"-- its look ({looked.kind}) found")
+            place.out.line(looked.text.rstrip("\n"))
         for head, text in (("said", detail.output), ("printed", detail.log), ("error", detail.line.error)):
             if text:
                 place.out.line(f"-- {head}")

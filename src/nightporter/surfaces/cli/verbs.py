@@ -35,6 +35,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("enable", "Let an automation act again.", "automations:enable", _AUTOMATIONS, ("resume",)),
     Verb("disable", "Pause an automation, with a reason and perhaps an end.", "automations:disable", _AUTOMATIONS,
          ("pause",)),
+    Verb("renew", "Let an automation that expires go on.", "renewing:renew", _AUTOMATIONS),
     Verb("remove", "Take an automation out of the lists; its history stays.", "automations:remove", _AUTOMATIONS,
          ("rm",)),
     Verb("run", "Run an automation now.", "running:run", _RUNS),
