@@ -165,10 +165,11 @@ class FireDesk(Hit):
 def everyone_leads() -> None:
     """Leadership spares work; what it must not be needed for is that each slot has one answer."""
     from nightporter.engine.sources import Sources
+    from nightporter.sources.clock import Restart
     from nightporter.sources.together import Together
 
-    def take_over(self: Sources, load: Callable[[], None]) -> None:
-        self.answer()
+    def take_over(self: Sources, load: Callable[[], None], *, push: int = 0) -> None:
+        self.answer(Restart(push))
         load()
         self.leading = True
 

@@ -196,7 +196,7 @@ SCANS = {
     # Each of these reads a table that is small, or is meant to read all of it.
     "read_automation_states", "read_automations", "read_automation_names", "read_definitions", "read_broken",
     "read_quarantine", "store_check", "read_desk_at", "read_desk_after", "read_queue", "read_running",
-    "read_set_aside", "read_month",
+    "read_set_aside", "read_month", "read_calendar",
 }
 
 

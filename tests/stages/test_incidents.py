@@ -11,9 +11,10 @@ from armed import FREE
 from night import Night
 
 from nightporter import operations
-from nightporter.clock import HOUR, Instant, ManualClock
+from nightporter.clock import HOUR, Instant, Kick, ManualClock
 from nightporter.ledger.audit import audit
 from nightporter.rules.retry import ALERT_TRIES, STUCK_TRIES
+from nightporter.sources.clock import ClockSource
 from nightporter.store import Store
 from nightporter.words import (
     AlertRoute,
@@ -381,3 +382,43 @@ def test_the_books_of_a_night_with_failures_balance_for_whoever_reads_them(night
     bodies = [json.loads(body) for (body,) in rows(night.store, "SELECT body FROM alert ORDER BY delivery_id")]
     assert {body["type"] for body in bodies} == {"incident.opened", "incident.paused"}
     assert night.clock.now() - first_at < HOUR
+
+
+@pytest.mark.parametrize("mended_by", ["the sweep", "a person"])
+def test_a_pause_for_a_schedule_ends_when_it_can_be_read_again_and_each_slot_is_answered(
+    night: Night, mended_by: str
+) -> None:
+    automation = brief(night, failures=Failures(pause_after_schedule_errors=3), triggers=[
+        a_clock_trigger("0 * * * *"), a_clock_trigger("*/20 * * * *", name="beside")])
+    trigger = f"{automation}/clock"
+    [(whole,)] = rows(night.store, "SELECT policy FROM trigger WHERE id = ?", trigger)
+    source = ClockSource(night.store, night.clock, Kick())
+
+    def write(policy: str, error: str) -> None:
+        night.store.write(lambda tx: tx.sql.run("trigger_redefine", kind="clock", enabled=1, policy=policy,
+                                                removed_at=None, error=error, id=trigger))
+
+    def an_hour() -> None:
+        night.sleep(hours=1)
+        while source.tick():
+            night.run_all(Ended.ok("done"))
+
+    an_hour()
+    write("odd", "")
+    for _ in range(4):
+        an_hour()
+        operations.take_up_again(night.store, now=night.clock.now)
+    assert state(night, automation) == ("auto_paused", 0, 3)
+    write(whole, "odd")
+    an_hour()
+    if mended_by == "a person":
+        night.store.write(lambda tx: operations.pause(tx, automation, by="ana", reason="holidays",
+                                                      now=night.clock.now()))
+    operations.take_up_again(night.store, now=night.clock.now)
+    assert state(night, automation)[0] == ("active" if mended_by == "the sweep" else "paused")
+    if mended_by == "a person":
+        night.store.write(lambda tx: operations.enable(tx, automation, by="ana", now=night.clock.now()))
+    an_hour()
+    assert rows(night.store, "SELECT reason, slots FROM firing WHERE trigger_id = ? AND verdict = 'collapsed' "
+                             "ORDER BY slot_from", trigger) == [("unreadable", 5)]
+    assert found(night) == []

@@ -42,9 +42,9 @@ class Home:
     def command(self, *words: str) -> list[str]:
         return [sys.executable, "-c", NIGHTPORTER, *words, "--home", str(self.folder), "--store", self.store]
 
-    def ask(self, *words: str) -> str:
+    def ask(self, *words: str, code: int = 0) -> str:
         done = subprocess.run(self.command(*words), env=self.environment, capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
 
     @contextmanager

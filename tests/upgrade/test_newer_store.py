@@ -22,6 +22,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "add": ("every 5m", "say hello"), "show": ("letter",), "next": ("hourly",), "enable": ("asleep",),
     "disable": ("letter",), "remove": ("letter",), "run": ("letter",), "logs": ("letter",), "explain": ("letter",),
     "cancel": ("letter",), "review": ("cut", "retry"), "replay": ("broken",), "deliver": ("refused",),
+    "import": ("os",), "renew": ("letter",),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 
 import nightporter.store
@@ -64,7 +65,9 @@ def test_what_was_under_way_is_taken_back_and_ended_by_todays_desk(home: Home) -
     with home.desk():
         home.until_none("SELECT id, state FROM run WHERE state IN ('queued', 'running', 'held', 'lost')")
         home.until_none("SELECT id, state FROM delivery WHERE state IN ('pending', 'sending')")
-    home.ask("audit")
+    said = json.loads(home.ask("audit", "--json", code=1))
+    assert said["clean"]
+    assert {work["kind"]: work["count"] for work in said["tasks"] if work["count"]} == {"lost": 2, "delivery_failed": 1}
     ended = dict(rows(home.store, "SELECT id, state FROM run"))
     names = dict(rows(home.store, "SELECT r.id, a.name FROM run r JOIN automation a ON a.id = r.automation_id"))
     assert {names[run] for run in under_way if ended[run] == "review"} == {"cut", "acting"}, "a person decides"

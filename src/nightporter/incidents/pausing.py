@@ -5,9 +5,12 @@ from __future__ import annotations
 from nightporter.clock import Instant
 from nightporter.incidents.record import Fault, happened, in_force, route_over
 from nightporter.incidents.telling import About, tell_paused
+from nightporter.states import AutomationState
 from nightporter.store import Tx
 from nightporter.store.tx_incidents import Standing
 from nightporter.words import Definition, IncidentKind, Sleep, derived_id
+
+_NO_SENSE = "its schedule could not be made sense of"
 
 
 def pause_by_the_desk(
@@ -49,11 +52,16 @@ def schedule_failed(tx: Tx, trigger_id: str, error: str, *, now: Instant) -> Non
     definition = in_force(tx, automation_id)
     most = definition.failures.pause_after_schedule_errors
     if most is not None and in_a_row >= most:
-        why = f"its schedule could not be made sense of {in_a_row} times in a row"
+        why = f"{_NO_SENSE} {in_a_row} times in a row"
         pause_by_the_desk(tx, fault, standing, definition, why, now=now)
 
 
-def schedule_readable(tx: Tx, trigger_id: str, *, now: Instant) -> None:
-    """It can be made sense of again: the row of errors ends, and so does the incident."""
-    tx.schedules_readable(trigger_id.rpartition("/")[0])
+def schedule_readable(tx: Tx, trigger_id: str, *, now: Instant) -> bool:
+    """It can be made sense of again: the row of errors ends, and so does the incident. True where the desk paused the
+    automation for its schedules, and each of them can be made sense of: nothing is left to be paused for."""
+    automation_id = trigger_id.rpartition("/")[0]
+    tx.schedules_readable(automation_id)
     route_over(tx, trigger_id, now=now)
+    row = tx.lock_automation(automation_id)
+    return (row is not None and row.state == AutomationState.AUTO_PAUSED and row.state_reason.startswith(_NO_SENSE)
+            and not any(t.error for t in tx.triggers(automation_id) if t.removed_at is None))

@@ -22,7 +22,7 @@ from nightporter.ledger.pages import plain
 from nightporter.rules.clusters import Cluster, clusters
 from nightporter.rules.exclusions import excluded
 from nightporter.rules.schedule import next_due
-from nightporter.rules.zones import DAY_SECONDS, first_pass, stretch_at
+from nightporter.rules.zones import DAY_SECONDS, EARLIEST, LATEST, first_pass, stretch_at
 from nightporter.store import Tx
 from nightporter.store.sql_port import Row
 from nightporter.store.tx_clock import schedule_from
@@ -135,6 +135,8 @@ def _fire(at: Instant, row: Row, stopped: bool, minute: Sequence[str]) -> Coming
     _, automation_id, name, trigger, policy, text, _, state, by, until, why, runs = row
     others = tuple(sorted(set(minute) - {name}))
     bare = ComingFire(name, automation_id, trigger, at, None, "UTC", meets=others)
+    if not EARLIEST <= at // SECOND <= LATEST:  # somebody wrote it there; doctor names it
+        return replace(bare, local=local(at, "UTC"))
     try:
         schedule = _schedule(text)
         zone = schedule.timezone

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from nightporter import logs
+from nightporter.admission import admit
 from nightporter.clock import Instant
 from nightporter.errors import StoreError, StoreRefused
 from nightporter.incidents import schedule_failed, schedule_readable
 from nightporter.operations.arm import arm, open_schedule, owes
+from nightporter.operations.sleep import in_one_line, wake
 from nightporter.rules.schedule import next_due
 from nightporter.rules.zones import TZDATA
 from nightporter.states import AutomationState
 from nightporter.store import Store, Tx
 from nightporter.store.tx_automations import TriggerRow
 from nightporter.store.tx_clock import schedule_from
-from nightporter.words import Policy, Schedule
+from nightporter.words import Policy, Reason, Schedule
 
 log = logs.get(__name__)
 
@@ -50,7 +53,7 @@ def _take_up(tx: Tx, trigger_id: str, clock: Callable[[], Instant]) -> bool:
             schedule_failed(tx, trigger_id, trigger.error, now=now)
         return False
     tx.release_trigger(trigger_id)
-    schedule_readable(tx, trigger_id, now=now)
+    was_why = schedule_readable(tx, trigger_id, now=now)
     since = _owed_since(tx, trigger)
     if since is None:  # its schedule is another now: from now on
         tx.close_version(trigger_id, at=now)
@@ -61,7 +64,21 @@ def _take_up(tx: Tx, trigger_id: str, clock: Callable[[], Instant]) -> bool:
         again = next(t for t in tx.triggers(automation_id) if t.id == trigger_id)
         if owes(again):
             tx.arm([(trigger_id, next_due(schedule, since), TZDATA, again.version, again.schedule)])
+    else:
+        _answer_asleep(tx, trigger, schedule, since, now)
+    if was_why:
+        wake(tx, automation, by="desk", now=now)
     return True
+
+
+def _answer_asleep(tx: Tx, trigger: TriggerRow, schedule: Schedule, since: Instant, now: Instant) -> None:
+    """Its automation sleeps, perhaps since nobody could read it: what came in all that time is one line."""
+    if tx.pause_now(trigger.id.rpartition("/")[0]) is None or not owes(replace(trigger, error="")):
+        return
+    line = in_one_line(trigger, schedule, f"unreadable:{since}", Reason.UNREADABLE, since, now)
+    if line is not None:
+        tx.arm([(trigger.id, None, trigger.tzdata, trigger.version, trigger.schedule)])  # it has its answer
+        admit(tx, [line], now=now)
 
 
 def _read(trigger: TriggerRow, now: Instant) -> Schedule | None:

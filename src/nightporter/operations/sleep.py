@@ -18,8 +18,8 @@ from nightporter.rules.schedule import count_between
 from nightporter.sources.clock import settle
 from nightporter.states import AutomationState
 from nightporter.store import Tx
-from nightporter.store.tx_automations import AutomationRow
-from nightporter.words import Reason, Settled, Sleep, TriggerId, Verdict, derived_id
+from nightporter.store.tx_automations import AutomationRow, TriggerRow
+from nightporter.words import Reason, Schedule, Settled, Sleep, TriggerId, Verdict, derived_id
 from nightporter.words.kept import read_back
 
 
@@ -92,18 +92,27 @@ def end_pause(tx: Tx, automation_id: str, *, until: Instant, now: Instant) -> Sl
         if schedule is None:
             continue
         since = Instant(max(paused_from, trigger.created_at, trigger.last_fired_at or 0))
-        first = first_owed(trigger, schedule, since)
-        if first is None or first > until:
+        line = in_one_line(trigger, schedule, f"paused:{paused_from}", _REASONS[why], since, until)
+        if line is None:
             continue
-        count, exact = count_between(schedule, Instant(first - 1), until, cap=MOST)
         told.append((trigger.id, None, trigger.tzdata, trigger.version, trigger.schedule))
-        lines.append(Settled(
-            TriggerId(trigger.id), f"paused:{paused_from}", Verdict.COLLAPSED, _REASONS[why], first, until, count, exact
-        ))
+        lines.append(line)
     if told:
         tx.arm(told)  # for nothing: the occurrence that was to come has its answer
     admit(tx, lines, now=now)
     return why
+
+
+def in_one_line(
+    trigger: TriggerRow, schedule: Schedule, key: str, why: Reason, since: Instant, until: Instant
+) -> Settled | None:
+    """The slots of a trigger that is not armed that came after `since` and until `until`, answered; None where none
+    did."""
+    first = first_owed(trigger, schedule, since)
+    if first is None or first > until:
+        return None
+    count, exact = count_between(schedule, Instant(first - 1), until, cap=MOST)
+    return Settled(TriggerId(trigger.id), key, Verdict.COLLAPSED, why, first, until, count, exact)
 
 
 _REASONS = {

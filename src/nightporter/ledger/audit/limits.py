@@ -11,7 +11,7 @@ CHECKS = (
                     f"the cooldown is {r[3] / SECOND:g} s"),
     asked("I-56", "a trigger has counted its lines", "audit_lines_counted",
           lambda r: f"{r[0]} has counted {r[1]} lines, and there are {r[2]}"),
-    asked("N-20", "a run counts what was folded into it, and carries what one of its arrivals said", "audit_folded",
+    asked("N-22", "a run counts what was folded into it, and carries what one of its arrivals said", "audit_folded",
           lambda r: f"{r[0]} counts {r[1]} that were folded into it, and there are {r[2]}; "
                     f"it carries {r[3] or 'its own'}"),
     asked("N-21", "runs of schedules are counted where only so many may be", "audit_runs_in_all",
