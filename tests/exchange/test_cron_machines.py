@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from machines import machine, scanned
+from machines import NOW, machine, scanned
 
 from nightporter.errors import BadInput
 from nightporter.exchange import scan
@@ -164,7 +164,7 @@ def test_ones_own_crontab_is_asked_for_by_its_command(answer: Answer, found: lis
         asked.append(argv)
         return answer
 
-    scan_of_here = scan(Path("/"), ("crontab",), me="somebody", otherwise="UTC", ask=ask)
+    scan_of_here = scan(Path("/"), ("crontab",), me="somebody", otherwise="UTC", now=NOW, ask=ask)
     assert asked == [["crontab", "-l"]]
     where = [e.source.where for r in scan_of_here.readings for e in r.entries]
     assert [each for each in where if each.startswith("crontab of")] == found
@@ -175,7 +175,7 @@ def test_a_copy_of_a_machine_is_asked_nothing(tmp_path: Path) -> None:
     def ask(argv: list[str]) -> Answer:
         raise AssertionError(argv)
 
-    assert scan(machine(tmp_path, {}), ("crontab",), me="ana", otherwise="UTC", ask=ask).readings == ()
+    assert scan(machine(tmp_path, {}), ("crontab",), me="ana", otherwise="UTC", now=NOW, ask=ask).readings == ()
 
 
 @pytest.mark.parametrize(
@@ -189,10 +189,10 @@ def test_a_copy_of_a_machine_is_asked_nothing(tmp_path: Path) -> None:
 )
 def test_the_zone_is_the_machines_own(tmp_path: Path, files: dict[str, str], links: dict[str, str], zone: str) -> None:
     root = machine(tmp_path, {**files, "/etc/crontab": "0 1 * * * root /bin/x\n"}, links=links)
-    found = scan(root, ("crontab",), me="ana", otherwise="Africa/Cairo")
+    found = scan(root, ("crontab",), me="ana", otherwise="Africa/Cairo", now=NOW)
     assert (found.timezone, found.readings[0].entries[0].timings[0].timezone) == (zone, zone)
 
 
 def test_a_root_that_is_no_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="is no folder"):
-        scan(tmp_path / "nothing", me="ana", otherwise="UTC")
+        scan(tmp_path / "nothing", me="ana", otherwise="UTC", now=NOW)

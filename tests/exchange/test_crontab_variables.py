@@ -91,10 +91,13 @@ def test_tz_is_the_commands_and_not_the_schedules() -> None:
     assert (entry.environment["TZ"], entry.timings[0].timezone) == ("Asia/Tokyo", "Europe/Berlin")
 
 
-def test_a_delay_by_lot_is_named() -> None:
+def test_a_delay_by_lot_is_a_stagger_and_what_it_lacks_is_named() -> None:
     without, nothing, some = (job(first + LINE) for first in ("", "RANDOM_DELAY=0\n", "RANDOM_DELAY=30\n"))
     assert (without.leftovers, nothing.leftovers) == ((), ())
-    assert [each.what for each in some.leftovers] == ["RANDOM_DELAY=30"]
+    assert [each.what for each in some.leftovers] == ["RANDOM_DELAY=30", "another reading of RANDOM_DELAY"]
+    assert (some.timings[0].options, job("RANDOM_DELAY=3\n" + LINE).timings[0].options) == (
+        {"stagger": "5m"}, {"stagger": "3m"})
+    assert [each.what for each in job("RANDOM_DELAY=some\n" + LINE).leftovers] == ["RANDOM_DELAY=some"]
     assert "RANDOM_DELAY" not in some.environment
 
 

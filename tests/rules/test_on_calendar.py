@@ -47,6 +47,7 @@ def test_a_zone_at_the_end_is_the_zone_of_the_schedule() -> None:
 @pytest.mark.parametrize(("text", "why"), [
     ("2026..2028-*-* 0:0", "no years"), ("Mon..Fry 9:00", "no day of the week"), ("*-*-* 9", "is no day of the week"),
     ("*-*-1-1 9:00", "goes from 1 to 31|a part is|a date is"), ("1..0:00", "upwards"),
+    ("*:30/40", "beyond 59 at once"), ("*-5/9-1", "beyond 12 at once"), ("*-*~2/2", "beyond the last day at once"),
 ])
 def test_a_refusal_names_the_part(text: str, why: str) -> None:
     with pytest.raises(BadSchedule, match=why):

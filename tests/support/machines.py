@@ -60,5 +60,5 @@ def planned(*readings: Reading, me: str = "ana", **more: object) -> Plan:
 
 def scanned(root: Path, *kinds: str) -> Plan:
     """What an import of everything below a root would do."""
-    found = scan(root, *([kinds] if kinds else []), me="ana", otherwise="UTC")
+    found = scan(root, *([kinds] if kinds else []), me="ana", otherwise="UTC", now=NOW)
     return plan(found.readings, unread=found.unread, present={}, taken=(), me="ana", now=NOW)

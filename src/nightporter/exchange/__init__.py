@@ -8,7 +8,9 @@ Picked up by   a person, who lets them act
 
 from nightporter.exchange.bringing import bring, present
 from nightporter.exchange.entry import Entry, Reading, Unread
-from nightporter.exchange.machine import Found, scan, tab_of_file
+from nightporter.exchange.machine import KINDS, Found, scan, tab_of_file
 from nightporter.exchange.planning import Item, Plan, plan
 
-__all__ = ["Entry", "Found", "Item", "Plan", "Reading", "Unread", "bring", "plan", "present", "scan", "tab_of_file"]
+__all__ = [
+    "KINDS", "Entry", "Found", "Item", "Plan", "Reading", "Unread", "bring", "plan", "present", "scan", "tab_of_file",
+]

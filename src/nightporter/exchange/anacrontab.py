@@ -11,6 +11,7 @@ from nightporter.exchange.crontab import PATH, variable_of
 from nightporter.exchange.entry import Entry, Leftover, Reading, Source, Timing
 from nightporter.exchange.people import Person
 from nightporter.exchange.shell_line import SH, label_of, to_run
+from nightporter.exchange.spreading import random_delay
 
 _FILE: Final = "/etc/anacrontab"
 _LINE: Final = re.compile(r"(@\w+|[0-9]{1,5})\s+([0-9]{1,4})\s+(\S+)\s+(\S.*)")
@@ -59,9 +60,7 @@ def _entry(
     minute = (start + int(delay)) % 1440
     leftovers = [Leftover("days since it last ran", "anacron counts those, and starts a job when the machine is on; "
                           "here it has a time of day, and one that was missed is made up for")]
-    if variables.get("RANDOM_DELAY", "0").strip("0"):
-        leftovers.append(Leftover(f"RANDOM_DELAY={variables['RANDOM_DELAY'][:60]}", "anacron adds up to so many "
-                                  "minutes by lot; here it starts at its time"))
+    options = random_delay(variables.get("RANDOM_DELAY", "0"), leftovers)
     person = people.get("root")
     home = variables.get("HOME") or (person.home if person else "/root")
     environment: dict[str, Any] = {
@@ -75,14 +74,14 @@ def _entry(
                                   "the inbox has them"))
     return replace(
         entry, label=label_of(command) if "run-parts" not in command else name, shown=command,
-        timings=(_timing(period, days, minute, timezone),),
+        timings=(replace(_timing(period, days, minute, timezone), options=options),),
         command=to_run(command, variables.get("SHELL", SH)), environment=environment,
         cwd=home if home.startswith("/") else "/",
         keys={"retry": "none", "limits": {"timeout": "none"},
               "missed": {"policy": "run_once", "within": f"{days}d"}},
         carried=("PATH" if "PATH" in variables else "cron's own PATH",
                  f"a missed time is made up for within {days} days" if days > 1 else
-                 "a missed time is made up for within a day"),
+                 "a missed time is made up for within a day", *(["RANDOM_DELAY as stagger"] if options else [])),
         leftovers=tuple(leftovers),
     )
 

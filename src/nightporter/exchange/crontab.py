@@ -16,6 +16,7 @@ from nightporter.exchange.cron_fields import expression_of, macro_of, warning_of
 from nightporter.exchange.entry import Entry, Leftover, Reading, Source, Timing
 from nightporter.exchange.people import Person
 from nightporter.exchange.shell_line import SH, label_of, take_apart, to_run
+from nightporter.exchange.spreading import random_delay
 from nightporter.rules import zones
 
 PATH: Final = "/usr/bin:/bin"
@@ -152,10 +153,10 @@ def _made(
         return entry.refuse("a variable above it has bytes that are not UTF-8, which a definition cannot keep")
     keys = dict(KEYS)
     _mail(entry.user, variables, keys, carried, leftovers)
-    _delay(variables, leftovers)
+    options = _delay(variables, carried, leftovers)
     return replace(
         entry,
-        timings=(Timing("cron", expression, zone, warning=warning_of(expression)),),
+        timings=(Timing("cron", expression, zone, options, warning_of(expression)),),
         command=to_run(command, shell, given), environment=environment, cwd=home, keys=keys,
         carried=tuple(carried), leftovers=tuple(leftovers),
     )
@@ -224,11 +225,15 @@ def _mail(
             leftovers.append(Leftover(f"{name}={_legible(variables[name])[:120]}", "it is about the mail"))
 
 
-def _delay(variables: Mapping[str, str], leftovers: list[Leftover]) -> None:
-    delay = variables.get("RANDOM_DELAY", "0").strip()
-    if delay.strip("0"):
-        leftovers.append(Leftover(f"RANDOM_DELAY={_legible(delay)[:60]}", "cronie adds up to so many minutes by lot; "
-                                  "here it starts at its time"))
+def _delay(
+    variables: Mapping[str, str], carried: list[str], leftovers: list[Leftover]
+) -> dict[str, Any]:
+    """The options that make a random delay of cronie's a stagger."""
+    options = random_delay(variables.get("RANDOM_DELAY", "0"), leftovers)
+    if options:
+        carried.append("RANDOM_DELAY as stagger")
+        leftovers.append(Leftover("another reading of RANDOM_DELAY", "it is cronie's; Debian's cron does not heed it"))
+    return options
 
 
 def _leave(entry: Entry, what: str, why: str) -> Entry:

@@ -76,6 +76,8 @@ class Entry:
     leftovers: tuple[Leftover, ...] = ()
     refused: str = ""
     skipped: str = ""
+    off: tuple[str, ...] = ()
+    """The command that takes it out where it is; empty where a file has to be changed."""
 
     def refuse(self, why: str) -> Entry:
         return replace(self, refused=why)

@@ -7,16 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from nightporter.clock import Instant
 from nightporter.errors import BadInput, BadSchedule
+from nightporter.exchange.at_spool import scan_at
 from nightporter.exchange.cron_machine import House, scan_cron
 from nightporter.exchange.crontab import Tab, parse_crontab
 from nightporter.exchange.entry import Reading, Unread
 from nightporter.exchange.people import parse_people
+from nightporter.exchange.systemd_machine import scan_systemd
 from nightporter.exchange.tree import Tree
 from nightporter.outside.asking import Answer, answer_of
 from nightporter.rules import zones
 
-KINDS: Final = ("crontab",)
+KINDS: Final = ("crontab", "systemd", "at")
 Ask = Callable[[list[str]], Answer]
 
 
@@ -30,7 +33,7 @@ class Found:
 
 
 def scan(
-    root: Path, kinds: Collection[str] = KINDS, *, me: str, otherwise: str, ask: Ask = answer_of
+    root: Path, kinds: Collection[str] = KINDS, *, me: str, otherwise: str, now: Instant, ask: Ask = answer_of
 ) -> Found:
     """Read what there is below `root`. `me`: whose own jobs are asked for by command, on this machine only;
     `otherwise`: the zone of a machine that does not say its own. Raises BadInput where the root is no folder."""
@@ -42,7 +45,11 @@ def scan(
     readings: list[Reading] = []
     if "crontab" in kinds:
         readings += scan_cron(tree, house, lambda: _own_crontab(tree, ask))
-    return Found(tuple(readings), tuple(tree.unread), timezone)
+    if "systemd" in kinds:
+        readings += scan_systemd(tree, house, now)
+    if "at" in kinds:
+        readings += scan_at(tree, house, now)
+    return Found(tuple(readings), tuple(dict.fromkeys(tree.unread)), timezone)
 
 
 def tab_of_file(content: bytes, path: str, *, user: str, root: Path, otherwise: str) -> Found:

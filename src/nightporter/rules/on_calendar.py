@@ -122,6 +122,8 @@ def _from_end(text: str) -> list[int]:
         first, step = int(match[1]), int(match[3] or 0)
         if not 1 <= first <= 31 or (match[3] and not step):
             raise _bad(item, "a month has 31 days at most")
+        if step >= first:
+            raise _bad(item, "its step leads beyond the last day at once")
         found.update(range(first, 0, -step) if step else [first])
     return sorted(found)
 
@@ -142,6 +144,8 @@ def _values(text: str, low: int, high: int) -> list[int]:
             end = int(last) if last is not None else high if step else begin
         if not low <= begin <= end <= high or (step is not None and not int(step)):
             raise _bad(item, f"it goes from {low} to {high}, upwards")
+        if step is not None and last is None and begin + int(step) > high:
+            raise _bad(item, f"its step leads beyond {high} at once")
         found.update(range(begin, end + 1, int(step or 1)))
     return sorted(found)
 

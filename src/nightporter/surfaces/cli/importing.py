@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from nightporter.clock import SystemClock
 from nightporter.errors import BadInput
-from nightporter.exchange import Found, Item, Plan, bring, plan, present, scan, tab_of_file
+from nightporter.exchange import KINDS, Found, Item, Plan, bring, plan, present, scan, tab_of_file
 from nightporter.ledger.moments import spoken
 from nightporter.rules.schedule import sentence
 from nightporter.surfaces.cli.out import Out
@@ -25,8 +25,8 @@ _WORDS = {"imported": "imported", "already": "already there", "refused": "refuse
 
 
 def import_(
-    what: Annotated[Literal["os", "crontab"], Parameter(
-        help="Whose jobs: os is all of them; crontab is cron's and anacron's."
+    what: Annotated[Literal["os", "crontab", "systemd", "at"], Parameter(
+        help="Whose jobs: crontab is cron's and anacron's, systemd its timers, at what waits for once; os is all."
     )], *,
     file: Annotated[Path | None, Parameter(
         help="With crontab: this one alone, as a user writes it; - is standard input."
@@ -46,7 +46,7 @@ def import_(
     there first, or it runs twice.
     """
     config = common.settings()
-    found = _found(what, file, root, system, config.timezone)
+    found = _found(what, file, root, system, config.timezone, SystemClock().now())
     with _somewhere(common, dry_run) as place:
         now = SystemClock().now() if place is None else place.clock.now()
         marks, names = ({}, set()) if place is None else place.read(present)
@@ -68,11 +68,11 @@ def import_(
     _tell(common.out(), made, found, root, now, dry_run)
 
 
-def _found(what: str, file: Path | None, root: Path, system: bool, timezone: str) -> Found:
+def _found(what: str, file: Path | None, root: Path, system: bool, timezone: str, now: Instant) -> Found:
     if file is None:
         if system:
             raise BadInput("--system belongs to a file", next="add --file, or leave --system out")
-        return scan(root, ("crontab",), me=person(), otherwise=timezone)
+        return scan(root, KINDS if what == "os" else (what,), me=person(), otherwise=timezone, now=now)
     if what != "crontab":
         raise BadInput(f"{what} takes no file", next=f"nightporter import crontab --file {file}")
     try:
