@@ -61,7 +61,8 @@ def test_the_look_for_programs_has_everything(tmp_path: Path, root: str) -> None
         "user": "ana", "command": "cd /srv && ./report.py 100\\%", "runs": "cd /srv && ./report.py 100%",
         "environment": {"PATH": "/usr/bin:/bin", "SHELL": "/bin/sh", "HOME": "/home/ana", "LOGNAME": "ana",
                         "USER": "ana"},
-        "cwd": "/home/ana", "carried": ["cron's own PATH", 'MAILTO="" as no delivery']})
+        "cwd": "/home/ana", "carried": ["cron's own PATH", 'MAILTO="" as no delivery'], "take_out": None,
+        "taken_out": None})
 
 
 @pytest.mark.parametrize("flags", [(), ("--files",)])

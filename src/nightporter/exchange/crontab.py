@@ -28,6 +28,8 @@ _OWN: Final = frozenset({*_MAIL, "CRON_TZ", "RANDOM_DELAY"})
 """Variables that are meant for cron; commands are spared them."""
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LONGEST: Final = 10_000
+TAKEN_OUT: Final = "#nightporter:"
+"""What a line begins with that was a job and was brought over."""
 KEYS: Final[Mapping[str, Any]] = {
     "overlap": "parallel", "retry": "none", "limits": {"timeout": "none", "concurrent": "none"}, "missed": "skip",
 }
@@ -63,7 +65,8 @@ def parse_crontab(content: bytes, tab: Tab) -> Reading:
         stripped = text.strip(" \t")
         if not stripped or stripped.startswith("#"):
             counted["comments"] += 1
-            about = [*about, stripped.lstrip("# \t")] if stripped else []
+            told = stripped and not stripped.startswith(TAKEN_OUT)
+            about = [*about, stripped.lstrip("# \t")] if told else []
             continue
         found = variable_of(text)
         if found is not None:

@@ -87,6 +87,22 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Off:
+    """What became of a job where it was, once it was here."""
+
+    state: Literal["would", "out", "by_hand", "failed"]
+    how: str
+    """What is done to take it out."""
+    why: str = ""
+    """Why it is left to somebody, or did not come about."""
+    backup: str = ""
+    """The file as it was before."""
+
+    def as_json(self) -> dict[str, str | None]:
+        return {"state": self.state, "how": self.how, "why": self.why or None, "backup": self.backup or None}
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """One source, read: its jobs, and how many of its lines are no job."""
 

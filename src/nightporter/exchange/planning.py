@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from nightporter.clock import Instant, rfc3339
 from nightporter.errors import NightporterError
-from nightporter.exchange.entry import Entry, Leftover, Reading, Unread
+from nightporter.exchange.entry import Entry, Leftover, Off, Reading, Unread
 from nightporter.exchange.translating import definition_of, marks_of, name_for
 from nightporter.rules.schedule import next_due, sentence
 from nightporter.words import Definition
@@ -29,6 +29,13 @@ class Item:
     reason: str = ""
     definition: Definition | None = None
     automation_id: str | None = None
+    off: Off | None = None
+    """What became of it where it was; None where that was not asked for."""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it acts, or could act, here."""
+        return self.state in ("imported", "already") and self.automation_id is not None
 
     def as_json(self, now: Instant) -> dict[str, Any]:
         entry = self.entry
@@ -46,6 +53,8 @@ class Item:
                  "warning": warning or None}
                 for schedule, fires, warning in self.schedules(now)
             ],
+            "take_out": list(entry.off) or None,
+            "taken_out": None if self.off is None else self.off.as_json(),
             "carried": list(entry.carried), "not_carried": [each.as_json() for each in entry.leftovers],
         }
 

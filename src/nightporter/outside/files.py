@@ -25,8 +25,9 @@ def inside(base: Path, path: str | Path) -> Path:
     return target
 
 
-def write_durably(path: Path, content: bytes, *, mode: int = 0o600) -> None:
-    """Replace `path` by `content` in one step; on disk when this returns. Makes missing folders (0700).
+def write_durably(path: Path, content: bytes, *, mode: int = 0o600, owner: tuple[int, int] | None = None) -> None:
+    """Replace `path` by `content` in one step; on disk when this returns. Makes missing folders (0700). `owner`: user
+    and group of the file, where they are not the caller's.
 
     A reader sees the old file or the new one, whole. Raises OSError; then the old file is untouched.
     """
@@ -34,6 +35,8 @@ def write_durably(path: Path, content: bytes, *, mode: int = 0o600) -> None:
     descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
+            if owner is not None:
+                os.fchown(file.fileno(), *owner)
             os.fchmod(file.fileno(), mode)
             file.write(content)
             file.flush()
