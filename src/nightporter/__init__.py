@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from nightporter.surfaces.api import Porter, Run, at, cron, every
+    from nightporter.surfaces.api import Porter, Run, at, cron, every, rrule
 
-__all__ = ["Porter", "Run", "at", "cron", "every"]
+__all__ = ["Porter", "Run", "at", "cron", "every", "rrule"]
 
 
 def __getattr__(name: str) -> Any:

@@ -43,11 +43,11 @@ def _one_forgotten(self: Any, rows: Sequence[Any], *, now: int) -> None:
     _create(self, rows[:-1], now=now)  # type: ignore[arg-type]
 
 
-def _starts_of_the_good(self: Any, rows: Sequence[Any]) -> None:
+def _starts_of_the_good(self: Any, rows: Sequence[Any]) -> Any:
     for row in rows:
         if row[3] is not None:
             self.sql.each("automation_started", [(row[0],)], now=row[3])
-    _health(self, rows)
+    return _health(self, rows)
 
 
 def _kept_for_good(self: Any) -> None:

@@ -28,10 +28,10 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 from uuid import uuid4
 
 from nightporter import logs, operations
@@ -39,49 +39,69 @@ from nightporter.clock import Clock, SystemClock
 from nightporter.config import Config
 from nightporter.definitions import Checks, read
 from nightporter.engine import Engine
-from nightporter.errors import BadInput, Conflict, NotFound
+from nightporter.errors import BadDefinition, BadInput, Conflict, NotFound
 from nightporter.rules.durations import format_duration
 from nightporter.rules.legible import legible
-from nightporter.rules.schedule import parse
 from nightporter.runners.context import Run
 from nightporter.store import Tx
 from nightporter.surfaces.settings import checked
-from nightporter.words import Answer, Definition, Firing, Overlap, Reason, Target, TriggerId, TriggerSpec
+from nightporter.words import Answer, Definition, Firing, Reason, Target, TriggerId
 from nightporter.words.automation import ScheduleKind
 
-__all__ = ["Porter", "Run", "When", "at", "cron", "every"]
+__all__ = ["Porter", "Run", "When", "at", "cron", "every", "rrule"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """A clock trigger as code writes it: made by `cron`, `every` and `at`."""
+    """A clock trigger as code writes it: made by `cron`, `every`, `rrule` and `at`."""
 
     kind: ScheduleKind
     expression: str
-    timezone: str | None = None
-    name: str | None = None
-    overlap: str | None = None
-    enabled: bool = True
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What a definition file says beside it, by the same keys; None is not said."""
 
 
-def cron(expression: str, *, timezone: str | None = None, name: str | None = None, overlap: str | None = None,
-         enabled: bool = True) -> When:
-    """`cron("0 9 * * mon-fri", timezone="Europe/Berlin")`."""
-    return When("cron", expression, timezone, name, overlap, enabled)
+class Options(TypedDict, total=False):
+    """What may be said of one schedule: the keys that a definition file has for it, with the same words."""
+
+    timezone: str | None
+    name: str | None
+    enabled: bool
+    overlap: str | None
+    missed: str | Mapping[str, Any] | None
+    if_: Mapping[str, Any] | None
+    """`if`, which Python keeps for itself."""
+    anchor: str | None
+    start: str | None
+    end: str | None
+    season: Any
+    exclude: Any
+    quiet_hours: Any
+    threshold: Any
+    stagger: Any
+    exact: bool
 
 
-def every(interval: str, *, timezone: str | None = None, name: str | None = None, overlap: str | None = None,
-          enabled: bool = True) -> When:
-    """`every("15m")`: on a grid counted from when it was first defined."""
-    return When("every", interval, timezone, name, overlap, enabled)
+def cron(expression: str, **options: Unpack[Options]) -> When:
+    """`cron("0 9 * * mon-fri", timezone="Europe/Berlin", missed="run_once")`."""
+    return When("cron", expression, dict(options))
 
 
-def at(moment: str, *, timezone: str | None = None, name: str | None = None, overlap: str | None = None,
-       enabled: bool = True) -> When:
+def every(interval: str, **options: Unpack[Options]) -> When:
+    """`every("15m")`: on a grid counted from when it was first defined, or from an `anchor`."""
+    return When("every", interval, dict(options))
+
+
+def rrule(rule: str, **options: Unpack[Options]) -> When:
+    """`rrule("FREQ=WEEKLY;BYDAY=MO", anchor="2026-11-02T09:00")`."""
+    return When("rrule", rule, dict(options))
+
+
+def at(moment: str, **options: Unpack[Options]) -> When:
     """`at("2026-11-03T09:00")`: once."""
-    return When("at", moment, timezone, name, overlap, enabled)
+    return When("at", moment, dict(options))
 
 
 class Porter:
@@ -117,7 +137,7 @@ class Porter:
         """Make a function an automation, started by these triggers and by `fire`.
 
         The function may take `payload`, and `run` for a Run with its effects; sync or async; it runs in this
-        process. `policy` are the keys of a definition file. Raises BadInput, BadSchedule, NotYet.
+        process. `policy` are the keys of a definition file. Raises BadDefinition, NotYet.
         """
 
         def define(function: F) -> F:
@@ -136,34 +156,20 @@ class Porter:
     def _define(self, name: str, target: Target | None, triggers: tuple[When, ...], policy: dict[str, Any]) -> None:
         if any(d.name == name for d in self._definitions):
             raise Conflict(f"two automations are called {name}", next="give one of them a `name=`")
-        entries = {"name": name, **({"target": {"noop": {}}} if target else {}), **policy}
-        stands_in = bool(triggers) and "missed" in policy and not {"when", "triggers"} & policy.keys()
-        if stands_in:
-            entries["when"] = "every 1h"  # for the schedules of code, which the grammar does not see
+        entries = {"name": name, **({"target": {"noop": {}}} if target else {}), **_said(policy)}
+        if triggers:
+            entries["triggers"] = [*(_written(when, n) for n, when in enumerate(triggers)),
+                                   *policy.get("triggers", ())]
         # JSON is YAML: what code says passes through the one grammar, with its errors.
-        definition = read(
-            json.dumps(entries, default=_word), format="yaml", default_timezone=self.config.timezone,
-            now=self.clock.now(), checks=Checks.shipped(),
-        )
-        if target is not None:
-            definition = replace(definition, target=target)
-        missed = None
-        if stands_in:
-            missed, definition = definition.triggers[0].missed, replace(definition, triggers=definition.triggers[1:])
-        # What is said of the whole automation holds for each schedule that says nothing itself, as in a file.
-        clocks = tuple(
-            replace(self._trigger(when, definition, when.overlap or policy.get("overlap"), n), missed=missed)
-            for n, when in enumerate(triggers)
-        )
-        self._definitions.append(replace(definition, triggers=(*clocks, *definition.triggers)))
-
-    @staticmethod
-    def _trigger(when: When, definition: Definition, overlap: str | None, n: int) -> TriggerSpec:
-        schedule = parse(when.kind, when.expression, when.timezone or definition.timezone)
-        return TriggerSpec(
-            name=when.name or ("clock" if n == 0 else f"clock-{n + 1}"), kind="clock", schedule=schedule,
-            enabled=when.enabled, overlap=Overlap(overlap) if overlap else None,
-        )
+        try:
+            definition = read(
+                json.dumps(entries, default=_word), format="yaml", default_timezone=self.config.timezone,
+                now=self.clock.now(), checks=Checks.shipped(),
+            )
+        except BadDefinition as error:
+            error.path, error.line, error.column = name, 0, 0  # of JSON that nobody wrote
+            raise
+        self._definitions.append(definition if target is None else replace(definition, target=target))
 
     # -- running ------------------------------------------------------------------------------------------------
 
@@ -242,6 +248,17 @@ class Porter:
                                next="`nightporter list` shows what there is")
             known = self._triggers[name, trigger] = TriggerId(f"{found[0]}/{trigger}")
         return known
+
+
+def _written(when: When, n: int) -> dict[str, Any]:
+    """As an entry of a file's `triggers`; several without a name are numbered."""
+    said = {key: value for key, value in _said(when.options).items() if value is not None}
+    return {when.kind: when.expression, "name": "clock" if n == 0 else f"clock-{n + 1}", **said}
+
+
+def _said(options: Mapping[str, Any]) -> dict[str, Any]:
+    """By the keys of files: `if_` is `if`."""
+    return {key.rstrip("_"): value for key, value in options.items()}
 
 
 def _word(value: object) -> object:
