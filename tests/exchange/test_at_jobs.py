@@ -6,11 +6,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from machines import NOW, at, machine, scanned
+from machines import NOW, PEOPLE, at, machine, planned, scanned
 
 from nightporter.clock import MINUTE
-from nightporter.exchange import Item
-from nightporter.exchange.at_spool import made_of
+from nightporter.exchange import Item, Tree, scan
+from nightporter.exchange.at_spool import asked_for, made_of, scan_at
+from nightporter.exchange.cron_machine import House
+from nightporter.outside.asking import Answer
 
 SPOOL = "/var/spool/cron/atjobs"
 HEAD = "#!/bin/sh\n# atrun uid=1000 gid=1000\n# mail ana 0\n"
@@ -91,7 +93,7 @@ def test_a_job_in_another_form_is_run_as_it_is_and_that_is_said(tmp_path: Path) 
         (BEFORE.encode() + b"echo \xff\n", "2026-12-05T09:00", "a", "refused", "not UTF-8"),
         (BEFORE + "echo \0\n", "2026-12-05T09:00", "a", "refused", "NUL"),
         (BEFORE + "#" * 70_000, "2026-12-05T09:00", "a", "refused", "longer than"),
-        (b"#" * 1_000_001, "2026-12-05T09:00", "a", "refused", "its file cannot be read"),
+        (b"#" * 1_000_001, "2026-12-05T09:00", "a", "refused", "it cannot be read"),
     ],
 )
 def test_what_cannot_come_over_is_named(
@@ -128,3 +130,37 @@ def test_a_user_who_is_not_known_is_named_by_number(tmp_path: Path) -> None:
 def test_a_time_beyond_every_calendar_costs_that_job(tmp_path: Path) -> None:
     found = items(tmp_path, {"a00001ffffffff+x": JOB, name("2026-12-05T09:00") + "+x": JOB})
     assert [item.state for item in found.values()] == ["refused", "imported"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "found", "unread"),
+    [
+        ({"atq": Answer(0, b"31\tSat Dec  5 09:00:00 2026 a ana\n7\tMon Mar  1 08:00:00 2027 b ana\nodd\n8\tx\n"),
+          "at -c": Answer(0, JOB.encode())}, [("job 31 of at", "imported"), ("job 7 of at", "refused")], []),
+        ({"atq": Answer(0, b"31\tSat Dec  5 09:00:00 2026 a ana\n"), "at -c": Answer(1)},
+         [("job 31 of at", "refused")], []),
+        ({"atq": Answer(1, err="You do not have permission to use atq.\n")}, [],
+         ["You do not have permission to use atq."]),
+        ({"atq": Answer(127, err="env: atq: No such file")}, [], []),
+    ],
+)
+def test_ones_own_jobs_are_asked_for_where_the_spool_may_not_be_looked_into(
+    tmp_path: Path, answers: dict[str, Answer], found: list[tuple[str, str]], unread: list[str]
+) -> None:
+    tree = Tree(machine(tmp_path, {}))
+    house = House("Europe/Berlin", PEOPLE, "ana")
+    readings = list(scan_at(tree, house, NOW, lambda: asked_for(
+        tree, lambda argv: next(answer for key, answer in answers.items() if key in " ".join(argv)))))
+    items = planned(*readings).items
+    assert [(item.entry.source.where, item.state) for item in items] == found
+    assert [each.why for each in tree.unread] == unread
+    for item in items:
+        if item.state == "imported":
+            assert (item.schedules(NOW)[0][1], item.entry.off) == ([at("2026-12-05T09:00")], ("atrm", "31"))
+
+
+def test_a_copy_of_a_machine_is_asked_for_no_jobs(tmp_path: Path) -> None:
+    def ask(argv: list[str]) -> Answer:
+        raise AssertionError(argv)
+
+    assert scan(machine(tmp_path, {}), ("at",), me="ana", otherwise="UTC", now=NOW, ask=ask).readings == ()

@@ -128,7 +128,8 @@ def test_what_cannot_be_read_is_a_line_with_the_reason(tmp_path: Path) -> None:
                    links={"/etc/cron.d/circle": "circle", "/etc/cron.d/out": "../../../../../../etc/hostname"})
     os.mkfifo(root / "etc/cron.d/pipe")
     plan = scanned(root)
-    assert {each.path: each.why for each in plan.unread} == {"/etc/cron.d/large": "it is larger than 1000 KB"}
+    assert {each.path: each.why for each in plan.unread} == {
+        "/etc/cron.d/large": "it is larger than 1000 KB", "/etc/cron.d/circle": "its links lead in a circle"}
     assert [item.entry.source.where for item in plan.items] == ["/etc/crontab:1"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 
@@ -163,7 +164,8 @@ def test_what_cannot_be_read_is_named_and_the_rest_goes_on(tmp_path: Path) -> No
     }
     names = ("a", "large", "binary", "many", "nul", "dropped", "circle", "away", "pipe")
     items = house(tmp_path, files, tuple(f"{name}.timer" for name in names), {
-        f"{ETC}/circle.timer": "circle.timer", f"{ETC}/away.timer": "/srv/away.timer", f"{ETC}/round": "round"})
+        f"{ETC}/circle.timer": "circle.timer", f"{ETC}/away.timer": "/srv/away.timer",
+        f"{ETC}/round.wants": "round.wants"})
     assert {name: item.state for name, item in items.items() if item.state != "refused"} == {
         "a.timer": "imported", "dropped.timer": "imported"}
     reasons = {name.removesuffix(".timer"): item.reason for name, item in items.items() if item.reason}
@@ -172,8 +174,8 @@ def test_what_cannot_be_read_is_named_and_the_rest_goes_on(tmp_path: Path) -> No
     assert "not UTF-8" in reasons["nul"]
     unread = {each.path.rpartition("/")[2]: each.why for each in scanned(tmp_path / "machine", "systemd").unread}
     assert unread == {"large.timer": "it is larger than 1000 KB",
-                      "circle.timer": "its link leads nowhere, or in a circle",
-                      "away.timer": "its link leads nowhere, or in a circle"}
+                      "circle.timer": "its links lead in a circle", "round.wants": "its links lead in a circle",
+                      "away.timer": "its link leads nowhere"}
 
 
 def test_a_folder_of_a_user_that_may_not_be_looked_into_is_named(
@@ -190,3 +192,18 @@ def test_a_folder_of_a_user_that_may_not_be_looked_into_is_named(
     monkeypatch.setattr(Path, "iterdir", closed)
     plan = scanned(root, "systemd")
     assert ([(each.path, each.why) for each in plan.unread], plan.items) == ([(HOME, "Permission denied")], ())
+
+
+def test_a_home_that_may_not_be_entered_is_named_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = machine(tmp_path, {f"{HOME}/a.timer": DAILY, "/run/user/0/x": "",
+                              "/root/.config/systemd/user/r.timer": DAILY})
+    real = os.access
+
+    def closed(path: Path, mode: int) -> bool:
+        return path.name != "ana" and "run" not in path.parts and real(path, mode)
+
+    monkeypatch.setattr("os.access", closed)
+    plan = scanned(root, "systemd")
+    assert [(each.path, each.why) for each in plan.unread] == [
+        ("/run/user/0", "Permission denied"), ("/home/ana", "Permission denied")]
+    assert [item.entry.source.path for item in plan.items] == ["/root/.config/systemd/user/r.timer"]

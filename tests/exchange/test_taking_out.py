@@ -6,11 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from machines import at, machine, scanned, tab
+from machines import NOW, PEOPLE, at, machine, planned, scanned, tab
 from units import ETC
 
 from nightporter.clock import MINUTE
 from nightporter.exchange import Item, Places, Tree, plan
+from nightporter.exchange.at_spool import Job, scan_at
+from nightporter.exchange.cron_machine import House
 from nightporter.exchange.taking_out import commented
 from nightporter.outside.asking import Answer
 
@@ -27,6 +29,7 @@ class Machine:
         self.deaf = False
         self.asked: list[str] = []
         self.removes: Path | None = None
+        self.forgets = ""
 
     def __call__(self, argv: list[str], given: bytes = b"") -> Answer:
         said = " ".join(argv)
@@ -37,6 +40,8 @@ class Machine:
             self.crontab = given
         if argv[0] == "atrm" and self.removes is not None:
             self.removes.unlink()
+        if argv[0] == "atrm" and self.forgets:
+            self.answers[self.forgets] = Answer(1)
         return next((answer for key, answer in self.answers.items() if key in said), Answer(0))
 
 
@@ -107,7 +112,18 @@ def test_a_job_of_at_whose_number_is_another_jobs_now_is_left_alone(tmp_path: Pa
 def test_a_job_of_at_that_stays_is_not_taken_for_gone(tmp_path: Path) -> None:
     root = machine(tmp_path, {f"/var/spool/cron/atjobs/{NAME}+x": JOB})
     off = here(root, Machine()).take_out(only(root))
-    assert (off.state, off.why) == ("failed", "its file is there still")
+    assert (off.state, off.why) == ("failed", "it is there still")
+
+
+def test_ones_own_job_of_at_is_looked_for_by_its_program(tmp_path: Path) -> None:
+    house = House("UTC", PEOPLE, "ana")
+    jobs = [Job("job 31 of at", 31, "a", at("2026-12-05T09:00"), JOB.encode())]
+    (item,) = planned(*scan_at(Tree(machine(tmp_path, {})), house, NOW, lambda: jobs)).items
+    item = replace(item, automation_id="aut_1")
+    stays, goes = Machine({"at -c": Answer(0, JOB.encode())}), Machine({"at -c": Answer(0, JOB.encode())})
+    goes.forgets = "at -c"
+    assert [(here(tmp_path, each).take_out(item).state, each.asked) for each in (stays, goes)] == [
+        (state, ["at -c 31", "atrm 31", "at -c 31"]) for state in ("failed", "out")]
 
 
 MINE = b"A=1\n0 3 * * * /bin/x\n\xff\xfe odd\r\n"

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, Final
 
-from nightporter.clock import MINUTE, Instant
+from nightporter.clock import MINUTE, Instant, instant
 from nightporter.exchange.cron_machine import House
 from nightporter.exchange.entry import Entry, Leftover, Reading, Source, Timing
 from nightporter.exchange.shell_line import SH, label_of
 from nightporter.exchange.tree import Tree
 from nightporter.ledger.moments import local
+from nightporter.outside.asking import Answer
 
 SPOOLS: Final = ("/var/spool/cron/atjobs", "/var/spool/at", "/var/spool/atjobs")
 """Of Debian, Red Hat and SUSE."""
@@ -26,6 +28,8 @@ _FOLDER: Final = re.compile(r'cd ((?:\\.|"\n"|[^ \\"\n])+) \|\| \{\n[^}]*\n\}\n'
 _GIVEN: Final = re.compile(r"\$\{SHELL:-/bin/sh\} << '([^'\n]+)'\n(.*)\n\1\n*", re.DOTALL)
 _LONGEST: Final = 60_000
 _EVER: Final = "365d"
+_NO_PROGRAM: Final = 127
+"""What env ends with where there is no such program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,45 +67,88 @@ def _plain(text: str) -> str:
     return re.sub(r'"\n"|\\(.)', lambda found: found[1] or "\n", text)
 
 
+def said_of(minute: Instant, text: str) -> str:
+    """What a job is known by: when, and what."""
+    return f"{minute // MINUTE}\n{text}"
+
+
 def _first_line(script: str) -> str:
     return next((line.strip()[:200] for line in script.splitlines() if line.strip() and not line.startswith("#")), "")
 
 
-def scan_at(tree: Tree, house: House, now: Instant) -> Iterator[Reading]:
-    """Every job of the spool."""
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job as the spool, or `atq`, has it."""
+
+    path: str
+    number: int
+    queue: str
+    minute: Instant
+    content: bytes | None
+    complete: bool = True
+
+
+def scan_at(tree: Tree, house: House, now: Instant, own: Callable[[], list[Job]]) -> Iterator[Reading]:
+    """Every job of the spool. `own` gives the asking user's jobs where the spool cannot be looked into."""
+    jobs = list(_spooled(tree))
+    for job in jobs or own():
+        entry = Entry(Source("at", job.path), job.path, label=f"at-{job.number}", shown=job.path,
+                      off=("atrm", str(job.number)))
+        yield Reading(job.path, (_entry(entry, job, house, now),))
+
+
+def asked_for(tree: Tree, ask: Callable[[list[str]], Answer]) -> list[Job]:
+    """One's own jobs, as the programs of at show them."""
+    listed = ask(["env", "LC_ALL=C", "TZ=UTC", "atq"])
+    found: list[Job] = []
+    if listed.code:
+        if listed.code != _NO_PROGRAM:
+            tree.pass_by("atq", " ".join(listed.err.split())[:200] or f"it ended with exit code {listed.code}")
+        return found
+    for line in listed.out.decode("utf-8", "replace").splitlines():
+        number, _, rest = line.partition("\t")
+        words = rest.split()
+        if not number.isdigit() or len(words) < 6:
+            continue
+        try:
+            when = datetime.strptime(" ".join(words[:5]), "%a %b %d %H:%M:%S %Y").replace(tzinfo=UTC)
+        except ValueError:
+            continue
+        shown = ask(["at", "-c", number])
+        found.append(Job(f"job {number} of at", int(number), words[5], instant(when),
+                         None if shown.code else shown.out))
+    return found
+
+
+def _spooled(tree: Tree) -> Iterator[Job]:
     met: set[str] = set()
     for folder in SPOOLS:
         for name in tree.names(folder):
-            match = _NAME.fullmatch(name)
-            if match is None or name in met or not tree.is_file(f"{folder}/{name}"):
+            match, path = _NAME.fullmatch(name), f"{folder}/{name}"
+            if match is None or name in met or not tree.is_file(path):
                 continue
             met.add(name)
-            path = f"{folder}/{name}"
-            content = tree.read(path)
-            entry = Entry(Source("at", path), name, label=f"at-{int(match[2], 16)}", shown=name,
-                          off=("atrm", str(int(match[2], 16))))
-            yield Reading(path, (_entry(entry, match, content, tree, house, now),))
+            yield Job(path, int(match[2], 16), match[1], Instant(int(match[3], 16) * MINUTE), tree.read(path),
+                      tree.is_executable(path))
 
 
-def _entry(
-    entry: Entry, name: re.Match[str], content: bytes | None, tree: Tree, house: House, now: Instant
-) -> Entry:
-    if content is None:
-        return entry.refuse("its file cannot be read")
-    text = content.decode("utf-8", "replace")
+def _entry(entry: Entry, job: Job, house: House, now: Instant) -> Entry:
+    if job.content is None:
+        return entry.refuse("it cannot be read")
+    text = job.content.decode("utf-8", "replace")
     who, mail = _WHO.search(text), _MAIL.search(text)
     person = next((each for each in house.people.values() if who and str(each.uid) == who[1]), None)
     user = person.name if person else f"uid {who[1]}" if who else ""
     body = made_of(text)
-    entry = replace(entry, user=user, text=f"{name[0]}\n{text}", shown=_first_line(body.script) or name[0],
+    entry = replace(entry, user=user, text=said_of(job.minute, text), shown=_first_line(body.script) or entry.shown,
                     label=label_of(_first_line(body.script)) or entry.label)
-    queue, minute = name[1], int(name[3], 16) * MINUTE
+    queue = job.queue
     if queue == "=":
         return entry.skip("it is running")
     if queue == "b" or queue.isupper():
         return entry.refuse("it is a job of batch, which waits until the machine has little to do: that is no clock "
                             "time")
-    if not tree.is_executable(entry.source.path):
+    if not job.complete:
         return entry.skip("it is not marked as complete, so it is not run there either")
     if who is None:
         return entry.refuse("it does not say whose it is, so atd would not run it")
@@ -109,13 +156,15 @@ def _entry(
         return entry.refuse("it has a NUL or bytes that are not UTF-8, which a definition cannot keep")
     if len(text) > _LONGEST:
         return entry.refuse(f"it is longer than {_LONGEST} characters")
-    when = local(Instant(minute), house.timezone) or ""
-    if minute <= now:
+    when = local(job.minute, house.timezone) or ""
+    if job.minute <= now:
         return entry.refuse(f"its time, {when}, has passed, and atd has not run it")
     leftovers: list[Leftover] = []
     keys: dict[str, Any] = {"retry": "none", "limits": {"timeout": "none"}}
-    carried = ["its variables", "the folder it was given in", f"umask {body.umask}"] if body.parted else []
-    if not body.parted:
+    carried: list[str] = []
+    if body.parted:
+        carried = [f"its {len(body.environment)} variables", "the folder it was given in", f"umask {body.umask}"]
+    else:
         leftovers.append(Leftover("variables and folder", "they stand in its script, in a form that is not known here, "
                                   "and are run with it"))
     if mail and mail[2] == "-1":

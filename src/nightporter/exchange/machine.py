@@ -9,7 +9,7 @@ from typing import Final
 
 from nightporter.clock import Instant
 from nightporter.errors import BadInput, BadSchedule
-from nightporter.exchange.at_spool import scan_at
+from nightporter.exchange.at_spool import asked_for, scan_at
 from nightporter.exchange.cron_machine import House, scan_cron
 from nightporter.exchange.crontab import Tab, parse_crontab
 from nightporter.exchange.entry import Reading, Unread
@@ -48,8 +48,8 @@ def scan(
     if "systemd" in kinds:
         readings += scan_systemd(tree, house, now)
     if "at" in kinds:
-        readings += scan_at(tree, house, now)
-    return Found(tuple(readings), tuple(dict.fromkeys(tree.unread)), timezone)
+        readings += scan_at(tree, house, now, lambda: asked_for(tree, ask) if tree.is_machine else [])
+    return Found(tuple(readings), tuple(tree.unread), timezone)
 
 
 def tab_of_file(content: bytes, path: str, *, user: str, root: Path, otherwise: str) -> Found:

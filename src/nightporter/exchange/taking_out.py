@@ -127,16 +127,23 @@ class Places:
         return done
 
     def _remove(self, entry: Entry, done: Off) -> Off:
-        place = self._tree.locate(entry.source.path)
-        content = b"" if place is None else place.read_bytes()
-        if place is None or entry.text != f"{place.name}\n{content.decode('utf-8', 'replace')}":
+        content = self._job(entry)
+        # Numbers are given anew: what is there now has to be what came over.
+        if content is None or entry.text.partition("\n")[2] != content.decode("utf-8", "replace"):
             return replace(done, state="failed", why="it is not there any more")
         backup = self._kept(entry.source.path, content)
         answer = self._ask([*entry.off])
-        if answer.code or place.exists():
-            return replace(done, state="failed", why=answer.err.strip()[:300] or "its file is there still",
-                           backup=backup)
+        if answer.code or self._job(entry) == content:
+            return replace(done, state="failed", why=answer.err.strip()[:300] or "it is there still", backup=backup)
         return replace(done, backup=backup)
+
+    def _job(self, entry: Entry) -> bytes | None:
+        """The file of a job of at; None where it is gone."""
+        if not entry.source.path.startswith("/"):
+            shown = self._ask(["at", "-c", entry.off[-1]])
+            return None if shown.code else shown.out
+        place = self._tree.locate(entry.source.path)
+        return None if place is None else place.read_bytes()
 
     def _kept(self, path: str, content: bytes) -> str:
         """Keep the first of all contents of this import; where it is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -84,9 +85,18 @@ class Tree:
         except OSError:
             return None
 
+    def may_enter(self, folder: str) -> bool:
+        """Whether what is in a folder can be looked into; noted where it cannot."""
+        place = self.locate(folder)
+        if place is None or os.access(place, os.X_OK):
+            return True
+        self.pass_by(folder, "Permission denied")
+        return False
+
     def pass_by(self, path: str, why: str) -> None:
-        """Note that something is not read."""
-        self.unread.append(Unread(path, why))
+        """Note that something is not read; the first reason is kept."""
+        if all(each.path != path for each in self.unread):
+            self.unread.append(Unread(path, why))
 
     def locate(self, path: str) -> Path | None:
         """The real place of a path with its links followed; None where it is not there."""
@@ -104,6 +114,7 @@ class Tree:
                 continue
             links += 1
             if links > _LINKS:
+                self.pass_by(path, "its links lead in a circle")
                 return None
             if target.is_absolute():
                 at = self.root

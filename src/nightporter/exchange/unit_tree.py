@@ -47,11 +47,14 @@ def managers(tree: Tree, people: Mapping[str, Person]) -> Iterator[Manager]:
     for person in people.values():
         if not person.home.startswith("/") or not (person.uid == 0 or 1000 <= person.uid < _NOBODY):
             continue
-        own = [f"{person.home}/.config/systemd/user.control", f"{person.home}/.config/systemd/user",
-               f"{person.home}/.local/share/systemd/user"]
-        running = [f"/run/user/{person.uid}/systemd/{each}" for each in ("user.control", "transient", "user")]
-        mine = (*own[:1], *running[:2], *own[1:2], running[2], own[2])
-        yield Manager((*mine[:4], *_FOR_ALL[:1], *mine[4:], *_FOR_ALL[1:]), mine, person, is_system=False)
+        if not tree.may_enter(person.home):
+            continue
+        said, run = f"{person.home}/.config/systemd", f"/run/user/{person.uid}"
+        running = [f"{run}/systemd/{each}" for each in ("user.control", "transient", "user")]
+        running = running if tree.may_enter(run) else []
+        above = (f"{said}/user.control", *running[:2], f"{said}/user")
+        below = (*running[2:], f"{person.home}/.local/share/systemd/user")
+        yield Manager((*above, _FOR_ALL[0], *below, *_FOR_ALL[1:]), (*above, *below), person, is_system=False)
 
 
 class Units:
@@ -89,7 +92,7 @@ class Units:
         if other and other not in (name, _template_of(name)) and other.endswith((".timer", ".service")):
             return Unit(name, path, held([self._read(path), *self._drop_ins(other)]), alias_of=other)
         if leads and self._tree.locate(path) is None:
-            self._tree.pass_by(path, "its link leads nowhere, or in a circle")
+            self._tree.pass_by(path, "its link leads nowhere")
         content = self._tree.read(path)
         return Unit(name, path, held([settings_in(content or b""), *self._drop_ins(name)]), masked=content == b"",
                     transient="/transient/" in path, unread=content is None)
