@@ -126,3 +126,4 @@ def test_an_empty_value_takes_back_what_was_said_and_lines_may_go_on() -> None:
     made = held([first, second])
     assert made.lines("Timer") == ["OnCalendar=Mon  09:00"]
     assert made.last("Timer", "Unit", "other") == "other"
+    assert held([settings_in(b"[Timer]\nOnCalendar=daily\\")]).lines("Timer") == ["OnCalendar=daily"]

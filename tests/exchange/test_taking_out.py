@@ -85,6 +85,17 @@ def test_a_timer_is_disabled_and_looked_at_again(
     assert asked.asked[0] == "systemctl --no-ask-password disable --now a.timer"
 
 
+def test_a_timer_whose_name_looks_like_an_option_is_none(tmp_path: Path) -> None:
+    root = machine(tmp_path, {f"{ETC}/--now.timer": "[Timer]\nOnCalendar=daily\n",
+                              f"{ETC}/--now.service": "[Service]\nExecStart=/bin/x\n"},
+                   links={f"{ETC}/timers.target.wants/--now.timer": "../--now.timer"})
+    asked = Machine(INACTIVE)
+    assert here(root, asked).take_out(only(root)).state == "out"
+    assert [each.split("systemctl ")[1] for each in asked.asked] == [
+        "--no-ask-password disable --now -- --now.timer", "is-enabled -- --now.timer",
+        "is-active --quiet -- --now.timer"]
+
+
 @pytest.mark.parametrize(("me", "state"), [("ana", "out"), ("root", "by_hand")])
 def test_a_users_timer_is_for_that_user_to_disable(tmp_path: Path, me: str, state: str) -> None:
     root, item = timer(tmp_path, "/home/ana/.config/systemd/user")

@@ -124,7 +124,7 @@ def _off(unit: Unit, manager: Manager) -> tuple[str, ...]:
     whose = () if manager.is_system else ("--global",) if manager.for_all else ("--user",)
     if manager.for_all:
         verb = ("disable",)  # there is no one systemd that could stop it
-    return ("systemctl", *whose, *verb, unit.name)
+    return ("systemctl", *whose, *verb, *(["--"] if unit.name.startswith("-") else []), unit.name)
 
 
 def _legible(entry: Entry) -> Entry:

@@ -118,11 +118,12 @@ class Places:
         if answer.code:
             return replace(done, state="failed", why=answer.err.strip()[:300] or f"it ended with {answer.code}")
         whose = [word for word in words if word in ("--user", "--global")]
-        still = self._ask([program, *whose, "is-enabled", words[-1]]).out.decode("utf-8", "replace").strip()
+        unit = words[words.index("--"):] if "--" in words else words[-1:]
+        still = self._ask([program, *whose, "is-enabled", *unit]).out.decode("utf-8", "replace").strip()
         if still.startswith("enabled"):
-            mask = " ".join([program, *whose, "mask", words[-1]])
+            mask = " ".join([program, *whose, "mask", *unit])
             return replace(done, state="failed", why=f"it is enabled still, by its package: {mask}")
-        if "--global" not in whose and not self._ask([program, *whose, "is-active", "--quiet", words[-1]]).code:
+        if "--global" not in whose and not self._ask([program, *whose, "is-active", "--quiet", *unit]).code:
             return replace(done, state="failed", why="it is still active")
         return done
 

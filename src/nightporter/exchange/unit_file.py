@@ -81,6 +81,9 @@ def settings_in(content: bytes) -> list[Setting]:
         elif "=" in line:
             key, _, value = line.partition("=")
             found.append(Setting(section, key.strip(), value.strip()))
+    if "=" in before:  # a last line that would go on
+        key, _, value = before.partition("=")
+        found.append(Setting(section, key.strip(), value.strip()))
     return found
 
 
