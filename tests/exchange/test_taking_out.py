@@ -175,6 +175,14 @@ def test_the_line_is_found_where_it_is_now_or_left_alone(now: bytes, line: int |
     assert after[line - 1] == f"#nightporter:{item.mark}: ".encode() + before[line - 1]
 
 
+def test_what_a_link_in_a_folder_of_scripts_leads_to_keeps_its_mode(tmp_path: Path) -> None:
+    root = machine(tmp_path, {"/etc/crontab": "1 1 * * * root run-parts /etc/cron.daily\n", "/usr/bin/tidy+x": ""},
+                   links={"/etc/cron.daily/tidy": "/usr/bin/tidy"})
+    off = here(root, Machine()).take_out(only(root))
+    assert (off.state, off.how) == ("by_hand", "rm /etc/cron.daily/tidy")
+    assert (root / "usr/bin/tidy").stat().st_mode & 0o111
+
+
 def test_a_path_that_leads_upwards_keeps_its_copy_below_the_folder(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "tabs"
     folder.mkdir(parents=True)

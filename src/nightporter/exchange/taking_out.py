@@ -71,6 +71,8 @@ class Places:
                 return command, f"that is for {entry.user} to do"
             return command, ""
         if source.kind == "run-parts":
+            if self._tree.link_of(source.path):
+                return f"rm {source.path}", "it is a link, and what it leads to may serve others"
             return f"{source.path} is made not executable", ""
         how = f"line {source.line} of {source.path.replace(_OWN, 'the crontab of ')} becomes a comment"
         if not source.path.startswith(("/", _OWN)):
