@@ -184,3 +184,23 @@ def test_what_comes_by_standard_input_is_left_to_who_sent_it(
     assert said["items"][0]["taken_out"] == {
         "state": "by_hand", "how": "line 1 of standard input becomes a comment", "why": "it came without its file",
         "backup": None}
+
+
+def test_doctor_names_a_job_that_acts_here_and_is_still_run_there(
+    shell: Shell, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found() -> list[tuple[str, str]]:
+        items = shell("doctor", "--json").json["items"]
+        return [(item["severity"], item["what"]) for item in items if item["code"] == "twin"]
+
+    monkeypatch.setattr("nightporter.exchange.twins.MACHINE", root)
+    assert shell("import", "os", "--root", str(root)).code == 0
+    assert found() == []
+    for name in ("tidy", "dump"):
+        assert shell("enable", name).code == 0
+    assert found() == [
+        ("warning", "tidy acts here, and /etc/crontab:3 still runs it too"),
+        ("warning", f"dump acts here, and {ETC}/dump.timer still runs it too")]
+    out(shell, root, "--yes")
+    (root / WANTS.lstrip("/") / "dump.timer").unlink()
+    assert found() == []

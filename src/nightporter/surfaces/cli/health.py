@@ -18,7 +18,7 @@ from nightporter.ledger import status as status_of
 from nightporter.ledger.machine import settings_findings, zone_findings
 from nightporter.ledger.moments import lasting, spoken
 from nightporter.ledger.status import DeskWord, Status, troubles
-from nightporter.surfaces.cli.place import USUAL, Common, Place, opened
+from nightporter.surfaces.cli.place import USUAL, Common, Place, opened, person
 
 UNHEALTHY = 1
 
@@ -116,7 +116,8 @@ def doctor(*, common: Common = USUAL) -> int:
         now = place.clock.now()
         found = place.read(lambda tx: look_at(tx, now, home=home, host=socket.gethostname()))
         found = Checkup((*_unwritable(place, found), *found.findings, *_files(place, now, found), *zone_findings(),
-                         *settings_findings(config)), (*found.checked, "files", "zones", "settings"))
+                         *_twins(place, now), *settings_findings(config)),
+                        (*found.checked, "files", "zones", "old schedulers", "settings"))
     if place.out.as_json:
         place.out.json(found.as_json())
         return 0 if found.healthy else UNHEALTHY
@@ -136,6 +137,15 @@ def _unwritable(place: Place, found: Checkup) -> list[Finding]:
     if why is None or any(finding.code in ("read_only", "disk_full") for finding in found.findings):
         return []
     return [Finding("read_only", "error", why.what, why.why, why.next, place.config.store)]
+
+
+def _twins(place: Place, now: Instant) -> list[Finding]:
+    """Jobs that were brought over and act, and that their old scheduler still runs."""
+    from nightporter.exchange import scan as scan_machine
+    from nightporter.exchange import twins
+
+    return twins.twins(place.read(twins.acting), lambda: scan_machine(
+        twins.MACHINE, me=person(), otherwise=place.config.timezone, now=now))
 
 
 def _files(place: Place, now: Instant, found: Checkup) -> list[Finding]:
