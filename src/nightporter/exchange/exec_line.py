@@ -52,12 +52,12 @@ def commands_of(text: str, fill: Callable[[str], str]) -> list[Command]:
     """The commands of one setting, which `;` keeps apart. Raises BadInput where systemd would not take it."""
     found: list[Command] = []
     words: list[str] = []
-    for word, bare in _words(text):
-        if bare and word == ";":
-            found.append(_command(words, fill))
+    for word, written in _words(text):
+        if written == ";":
+            found += [_command(words, fill)] if words else []
             words = []
         else:
-            words.append(";" if bare and word == r"\;" else word)
+            words.append(";" if written == r"\;" else word)
     if words or not found:
         found.append(_command(words, fill))
     return found
@@ -108,20 +108,20 @@ def _in_shell(word: str) -> str:
     return said or "''"
 
 
-def _words(text: str) -> Iterator[tuple[str, bool]]:
-    """The words of a setting, each with whether it is written without quotes. Raises BadInput."""
+def _words(text: str) -> Iterator[tuple[str, str]]:
+    """The words of a setting, each with how it is written. Raises BadInput."""
     place = 0
     while place < len(text):
         if text[place] in _BLANK:
             place += 1
             continue
-        begin, word, quote, bare = place, [], "", True
+        begin, word, quote = place, [], ""
         while place < len(text) and (quote or text[place] not in _BLANK):
             letter = text[place]
             if letter == quote:
                 quote = ""
             elif letter in "\"'" and not quote:
-                quote, bare = letter, False
+                quote = letter
             elif letter == "\\":
                 found, length = _escaped(text, place)
                 word.append(found)
@@ -131,17 +131,14 @@ def _words(text: str) -> Iterator[tuple[str, bool]]:
             place += 1
         if quote:
             raise BadInput(f"a quote {quote} without its end", next="close it")
-        written = text[begin: place]
-        yield (written if written == r"\;" else "".join(word)), bare
+        yield "".join(word), text[begin: place]
 
 
 def _escaped(text: str, place: int) -> tuple[str, int]:
-    """What a backslash and the signs behind it mean, and how many signs they are. Raises BadInput."""
+    """What a backslash and the signs behind it mean, and how many signs they are. One that means nothing stays."""
     letter = text[place + 1: place + 2]
-    if letter in _ESCAPES and letter:
+    if letter in _ESCAPES:
         return _ESCAPES[letter], 2
-    if letter == ";":
-        return ";", 2
     for mark, digits, base in (("x", 2, 16), ("u", 4, 16), ("U", 8, 16), ("", 3, 8)):
         written = text[place + 1 + len(mark): place + 1 + len(mark) + digits]
         if text.startswith(mark, place + 1) and re.fullmatch(rf"[{'0-7' if base == 8 else '0-9a-fA-F'}]{{{digits}}}",
@@ -149,4 +146,4 @@ def _escaped(text: str, place: int) -> tuple[str, int]:
             number = int(written, base)
             if 0 < number < 0x110000 and not 0xD800 <= number < 0xE000:
                 return chr(number), 1 + len(mark) + digits
-    raise BadInput(f"systemd does not know the escape {text[place: place + 4]!r}", next="write it without")
+    return "\\", 1

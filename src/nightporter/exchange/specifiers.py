@@ -12,7 +12,8 @@ from nightporter.errors import BadInput
 from nightporter.exchange.people import Person
 from nightporter.exchange.tree import Tree
 
-_SPECIFIER: Final = re.compile(r"%(.)|%\Z", re.DOTALL)
+_SPECIFIER: Final = re.compile(r"%([A-Za-z0-9%])")
+"""What else stands behind a % is text to systemd, and so is a % at the end; a letter that means nothing it refuses."""
 _ESCAPED: Final = re.compile(r"\\x([0-9a-fA-F]{2})")
 
 
@@ -41,10 +42,10 @@ class Filling:
         return _SPECIFIER.sub(self._value, text)
 
     def _value(self, match: re.Match[str]) -> str:
-        letter = match[1] or ""
+        letter = match[1]
         if letter not in self._values:
             raise BadInput(f"%{letter} cannot be filled in here", why="only that machine's systemd knows what it is",
-                           next="write there what it stands for")
+                           next="write there what it stands for, or %% for a %")
         return self._values[letter]
 
 
