@@ -62,10 +62,10 @@ def test_no_delays_is_no_wait() -> None:
     assert base_delay(1, Retry(delays=()), interactive=False) == timedelta(0)
 
 
-def test_deliveries_wait_twice_as_long_each_time_up_to_an_hour() -> None:
-    waits = [delivery_delay(n).total_seconds() for n in range(1, 14)]
-    assert waits == [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 3600, 3600]
-    assert delivery_delay(50) == delivery_delay(10**9) == timedelta(hours=1)
+def test_deliveries_wait_twice_as_long_each_time_up_to_four_hours() -> None:
+    waits = [delivery_delay(n).total_seconds() for n in range(1, 16)]
+    assert waits == [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 14400, 14400]
+    assert delivery_delay(50) == delivery_delay(10**9) == timedelta(hours=4)
 
 
 @given(st.timedeltas(timedelta(0), timedelta(days=1)), st.floats(0, 1, exclude_max=True))

@@ -279,7 +279,7 @@ def test_after_fifty_tries_it_is_given_up_and_a_person_may_send_it_again(night: 
     for n in range(1, DELIVERY_TRIES + 1):
         assert delivery(night, "state", "tries") == ("pending", n - 1)
         night.record((taken(night), LATER))
-        night.sleep(hours=1)
+        night.sleep(hours=4)
     assert delivery(night, "state", "reason", "tries") == ("given_up", "gave_up", 50)
     assert rows(night.store, "SELECT kind FROM inbox ORDER BY created_at") == [("incident",), ("given_up",)]
     [(identity,)] = rows(night.store, "SELECT id FROM delivery")
@@ -288,7 +288,7 @@ def test_after_fifty_tries_it_is_given_up_and_a_person_may_send_it_again(night: 
     assert (one.tries, one.parcel.attempt) == (1, 51), "a person's resend has tries of its own"
     night.record((one, LATER))
     assert delivery(night, "state") == ("pending",)
-    night.sleep(hours=1)
+    night.sleep(hours=4)
     night.record((taken(night), DELIVERED))
     assert delivery(night, "state", "tries") == ("delivered", 52)
 

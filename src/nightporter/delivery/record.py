@@ -10,10 +10,11 @@ from typing import assert_never
 from nightporter.air import Form, Key
 from nightporter.clock import Instant, micros
 from nightporter.delivery.claim import Sending
-from nightporter.incidents import Fault, happened, lanes_work, next_route
+from nightporter.incidents import Fault, happened, lanes_work, message_of, next_route
 from nightporter.rules.retry import (
     DELIVERY_LONGEST,
     DELIVERY_TRIES,
+    RECOVERED_APART,
     STUCK_TRIES,
     delivery_delay,
     draw,
@@ -22,6 +23,8 @@ from nightporter.rules.retry import (
 )
 from nightporter.states import DeliveryState
 from nightporter.store import Tx
+from nightporter.store.sql_port import Row
+from nightporter.store.tx_incidents import Standing
 from nightporter.words import DestinationPort, IncidentKind, Reason, Receipt, Sent, derived_id
 
 Destinations = Mapping[str, DestinationPort]
@@ -89,8 +92,11 @@ def record(tx: Tx, tried: Sequence[Tried], destinations: Destinations, *, now: I
          for t in begun if t.sending.parcel.delivery_id in current],
         now=now,
     )
-    tell_of(tx, [_notice(t) for t in gave_up if t.sending.parcel.delivery_id in current], now=now)
-    _account_for(tx, begun, gave_up, stuck, current, now)
+    standing = _account_for(tx, begun, gave_up, stuck, current, now)
+    tx.gather_inbox([
+        _together(t, standing[t.sending.parcel.delivery_id])
+        for t in gave_up if t.sending.parcel.delivery_id in standing and not t.sending.alert
+    ], now=now)
     current |= tx.release_deliveries([(*t.key, now, None) for t in tried if not t.begun])
     return [t.sending.parcel.delivery_id in current for t in tried]
 
@@ -112,16 +118,18 @@ def record_alone(tx: Tx, tried: Sequence[Tried], *, now: Instant) -> list[bool]:
 
 def _account_for(
     tx: Tx, tried: Sequence[Tried], gave_up: Sequence[Tried], stuck: Sequence[Tried], current: set[str], now: Instant
-) -> None:
-    """Which receivers are at fault, and which are not any more; an alert that failed takes its next route."""
-    lanes_work(tx, [
+) -> dict[str, Standing]:
+    """Which receivers are at fault, and which are not any more; an alert that failed takes its next route. By delivery,
+    the incident it is one of."""
+    recovered = lanes_work(tx, [
         t.sending.lane for t in tried
         if t.sent.receipt in (Receipt.DELIVERED, Receipt.UNVERIFIED) and t.sending.parcel.delivery_id in current
     ], now=now)
+    tx.hasten(recovered, apart=micros(RECOVERED_APART), now=now)
     ours = [t for t in (*gave_up, *stuck) if t.sending.parcel.delivery_id in current and not t.sending.best_effort]
     if not ours:
-        return
-    happened(tx, [
+        return {}
+    standing = happened(tx, [
         Fault(IncidentKind.DELIVERY, t.sending.lane, t.sent.error, t.sending.parcel.delivery_id,
               t.sending.automation_id, in_the_inbox=t in gave_up and not t.sending.alert, quiet=t.sending.alert)
         for t in ours
@@ -130,6 +138,7 @@ def _account_for(
         t.sending.parcel.delivery_id for t in gave_up
         if t.sending.alert and t.sending.parcel.delivery_id in current
     ], now=now)
+    return standing
 
 
 def tell_of(tx: Tx, notices: Sequence[Notice | None], *, now: Instant) -> None:
@@ -151,6 +160,16 @@ def _notice(tried: Tried) -> Notice | None:
     return (*tried.key, parcel.workspace, sending.automation_id, parcel.run_id,
             f"{parcel.automation}: a result was not delivered",
             f"Its destination is {sending.lane}. {tried.sent.error}")
+
+
+def _together(tried: Tried, standing: Standing) -> Row:
+    """What is said of a result that was given up: all of one incident are one message."""
+    sending, parcel = tried.sending, tried.sending.parcel
+    many = f"{standing.times} results were not delivered to {sending.lane}"
+    text = (f"{parcel.run_id} of {parcel.automation} was not delivered to {sending.lane}. {tried.sent.error}\n"
+            f"nightporter deliver {parcel.run_id} sends it again; the work is not repeated.\n")
+    return (message_of(standing.id), parcel.workspace, "", sending.automation_id, parcel.run_id, "given_up",
+            many if standing.times > 1 else f"{parcel.automation}: a result was not delivered", text)
 
 
 def _end(tried: Tried, state: DeliveryState, reason: Reason | None) -> tuple[object, ...]:

@@ -11,11 +11,11 @@ Read `record`, `telling`, `routes`, `pausing` and `runs`.
 """
 
 from nightporter.incidents.pausing import schedule_failed, schedule_readable
-from nightporter.incidents.record import Fault, happened, lanes_work, over
+from nightporter.incidents.record import Fault, happened, lanes_work, message_of, over
 from nightporter.incidents.routes import next_route, route_by_default
 from nightporter.incidents.runs import Concluded, account_for
 
 __all__ = [
-    "Concluded", "Fault", "account_for", "happened", "lanes_work", "next_route", "over", "route_by_default",
-    "schedule_failed", "schedule_readable",
+    "Concluded", "Fault", "account_for", "happened", "lanes_work", "message_of", "next_route", "over",
+    "route_by_default", "schedule_failed", "schedule_readable",
 ]

@@ -88,11 +88,19 @@ def route_over(tx: Tx, route: str, *, now: Instant, by: str = "desk") -> None:
     _told(tx, tx.routes_over([(route, by)], now=now), now)
 
 
-def lanes_work(tx: Tx, lanes: Iterable[str], *, now: Instant) -> None:
-    """These receivers took something: what stands of them is over."""
+def lanes_work(tx: Tx, lanes: Iterable[str], *, now: Instant) -> list[str]:
+    """These receivers took something: what stands of them is over. Those of them that were at fault."""
     wanted = sorted(set(lanes))
-    if wanted and tx.any_lane_at_fault():
-        _told(tx, tx.routes_over([(lane, "desk") for lane in wanted], now=now), now)
+    if not wanted or not tx.any_lane_at_fault():
+        return []
+    ended = tx.routes_over([(lane, "desk") for lane in wanted], now=now)
+    _told(tx, ended, now)
+    return sorted({one.route for one in ended})
+
+
+def message_of(incident_id: str) -> str:
+    """The message in the inbox that gathers the results an incident has cost."""
+    return incident_id.replace("inc_", "inb_", 1)
 
 
 def _told(tx: Tx, ended: Sequence[Over], now: Instant) -> None:

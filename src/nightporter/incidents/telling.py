@@ -32,8 +32,11 @@ def tell(
 ) -> None:
     """Alert of an incident that began, or goes on; by a message in the inbox too, where there is none yet."""
     text = _text(about, definition.name)
-    if not in_the_inbox:
-        _to_the_inbox(tx, "incident", about, definition, _title(about, definition.name), text, now)
+    if not in_the_inbox:  # one message as long as it stands, however often it is told of
+        tx.gather_inbox([(
+            derived_id("inb", about.first_at, about.incident_id, "incident"), definition.workspace, definition.owner,
+            about.automation_id, None, "incident", _title(about, definition.name), text,
+        )], now=now)
     if not only_there:
         _send(tx, event, about, definition, text, now)
 

@@ -17,7 +17,10 @@ ALERT_TRIES = 5
 STUCK_TRIES = 10
 """Tries of one delivery after which its receiver counts as being at fault: about half an hour."""
 DELIVERY_FIRST = timedelta(seconds=2)
-DELIVERY_CAP = timedelta(hours=1)
+DELIVERY_CAP = timedelta(hours=4)
+"""With this one all tries take three days and more: longer than a weekend."""
+RECOVERED_APART = timedelta(seconds=2)
+"""Between the results that waited for a receiver which takes things again."""
 DELIVERY_LONGEST = timedelta(hours=24)
 """However late a time the receiver names."""
 

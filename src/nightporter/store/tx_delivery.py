@@ -63,6 +63,19 @@ class DeliveryTx(TxBase):
         """`(delivery, token, next try, reason or None)` of what was not sent; those whose claim was current."""
         return {r[0] for r in self.sql.each("delivery_release", rows)}
 
+    def hasten(self, lanes: Collection[str], *, apart: int, now: Instant) -> None:
+        """What waits for its next try at receivers that take things again goes sooner: those of one, the oldest first,
+        so many microseconds apart."""
+        if not lanes:
+            return
+        places = dict.fromkeys(lanes, 0)
+        sooner = []
+        for delivery, lane in self.sql.each("delivery_of_lanes", [(lane,) for lane in lanes], now=now):
+            sooner.append((delivery, now + places[lane] * apart))
+            places[lane] += 1
+        self.sql.each("delivery_hasten", sooner)
+        self.kicks.add("delivery")
+
     def destination_of(self, delivery_id: str) -> tuple[str, str, str] | None:
         """`(automation, destination's name, kind)`."""
         row = self.sql.one("delivery_destination", id=delivery_id)
@@ -89,6 +102,12 @@ class DeliveryTx(TxBase):
         """`(id, workspace, owner, automation, run, title, text)`; the text joins that of the message with that id."""
         for row in rows:  # two of one message cannot be written by one statement
             self.sql.each("inbox_fold", [row], now=now)
+
+    def gather_inbox(self, rows: Sequence[Row], *, now: Instant) -> None:
+        """`(id, workspace, owner, automation, run, kind, title, text)`; a message with that id has the new title, and
+        its text is joined or takes the place of what was there."""
+        for row in rows:  # two of one message cannot be written by one statement
+            self.sql.each("inbox_gather", [row], now=now)
 
     def unread(self, room: int) -> list[Row]:
         """`(id, kind, title, text, automation, run, created)`, oldest first."""

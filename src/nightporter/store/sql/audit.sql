@@ -534,6 +534,9 @@ SELECT q.*, count(*) OVER () FROM (
     SELECT d.id, 'was given up' FROM delivery d
     LEFT JOIN (SELECT DISTINCT run_id FROM inbox WHERE kind = 'given_up') AS n ON n.run_id = d.run_id
     WHERE d.state = 'given_up' AND d.best_effort = 0 AND d.alert IS NULL AND n.run_id IS NULL AND d.ended_at >= :ledger_pruned_before
+      AND NOT EXISTS (  -- in the message of its incident
+          SELECT 1 FROM incident i JOIN inbox m ON m.id = 'inb_' || substr(i.id, 5)
+          WHERE i.route = d.lane AND i.kind = 'delivery' AND d.ended_at BETWEEN i.first_at AND i.last_at)
 ) AS q ORDER BY 1 LIMIT 10;
 
 -- F. Delivery ------------------------------------------------------------------------------------------------------------

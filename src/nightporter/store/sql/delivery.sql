@@ -42,6 +42,16 @@ FROM @rows(id text, token int, next_try_at int, reason text, error text) AS r
 WHERE delivery.id = r.id AND delivery.state = 'sending' AND delivery.token = r.token
 RETURNING delivery.id;
 
+-- name: delivery_of_lanes
+-- What waits for its next try at these receivers, the oldest first.
+SELECT d.id, d.lane FROM @rows(lane text) AS r JOIN delivery d ON d.lane = r.lane
+WHERE d.state = 'pending' AND d.next_try_at > :now AND d.reason = 'unreachable'
+ORDER BY d.created_at, d.id @lock_free(d);
+
+-- name: delivery_hasten
+UPDATE delivery SET next_try_at = r.at FROM @rows(id text, at int) AS r
+WHERE delivery.id = r.id AND delivery.state = 'pending' AND delivery.next_try_at > r.at;
+
 -- name: delivery_release  sending -> pending
 -- Nothing was sent: the try is given back, and what is said of those before stands, unless it waits for a reason of its
 -- own. The token goes on growing.
@@ -87,6 +97,16 @@ INSERT INTO inbox (id, workspace, owner, automation_id, run_id, kind, title, tex
 SELECT r.id, r.workspace, r.owner, r.automation_id, r.run_id, 'result', r.title, r.text, :now
 FROM @rows(id text, workspace text, owner text, automation_id text, run_id text, title text, text text) AS r WHERE true
 ON CONFLICT (id) DO UPDATE SET text = substr(inbox.text || excluded.text, 1, 20000), read_at = NULL;
+
+-- name: inbox_gather
+-- What belongs together is one message, unread again with each, and its title is the latest. Of results that were given
+-- up each is named; of an incident the latest text says all.
+INSERT INTO inbox (id, workspace, owner, automation_id, run_id, kind, title, text, created_at)
+SELECT r.id, r.workspace, r.owner, r.automation_id, r.run_id, r.kind, r.title, r.text, :now
+FROM @rows(id text, workspace text, owner text, automation_id text, run_id text, kind text, title text, text text)
+     AS r WHERE true
+ON CONFLICT (id) DO UPDATE SET title = excluded.title, read_at = NULL, text =
+    CASE excluded.kind WHEN 'given_up' THEN substr(inbox.text || excluded.text, 1, 20000) ELSE excluded.text END;
 
 -- name: inbox_unread
 SELECT id, kind, title, text, automation_id, run_id, created_at FROM inbox WHERE read_at IS NULL
