@@ -124,6 +124,25 @@ def test_words_that_count_from_now_count_from_the_instant_asked_about(capsys: py
     assert answer["notes"] == ["9 is read as 09:00; for the evening write 21:00"]
 
 
+def test_one_word_is_an_automation_where_there_is_one_and_else_a_schedule(shell: Shell) -> None:
+    assert "every day, Europe/Berlin" in shell("next", "daily").out
+    assert "At 08:00 every day, Asia/Tokyo" in shell("next", "daily_morning", "--timezone", "Asia/Tokyo").out
+    shell("add", "0 21 * * *", "tea", "--name", "daily")
+    assert "21:00 Europe/Berlin  daily" in shell("next", "daily").out
+    unknown = shell("next", "hourglass")
+    assert (unknown.code, "no automation is called 'hourglass'" in unknown.err) == (3, True)
+    ambiguous = shell("next", "30m", "--timezone", "Asia/Tokyo")
+    assert (ambiguous.code, "ambiguous" in ambiguous.err) == (2, True)
+
+
+def test_a_recurrence_rule_is_shown_from_its_start(shell: Shell) -> None:
+    said = shell("next", "--rrule", "FREQ=MONTHLY;BYDAY=2TU", "--anchor", "2026-12-01T09:00", "-n", "2", "--after",
+                 "2026-12-01T00:00", "--json").json
+    assert said["fires"] == ["2026-12-08T08:00:00Z", "2027-01-12T08:00:00Z"]
+    assert said["sentence"].startswith("Every month on the second Tuesday")
+    assert shell("next", "--rrule", "FREQ=NEVER").code == 2
+
+
 def test_a_trap_is_said_beside_the_fires(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["next", "--schedule", "0 9 13 * fri", "--after", "2026-12-01T00:00"]) == 0
     said = capsys.readouterr()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from nightporter.clock import Instant, SystemClock, rfc3339
-from nightporter.errors import BadInput, BadSchedule, location
+from nightporter.errors import BadInput, BadSchedule, NotFound, location
 from nightporter.rules.schedule import next_due, parse
 from nightporter.surfaces.cli.place import USUAL, Common
 from nightporter.words.automation import ScheduleKind
@@ -30,8 +30,10 @@ def next_(
     )] = None,
     every: Annotated[str | None, Parameter(help="An interval: 15m.")] = None,
     at: Annotated[str | None, Parameter(help="An instant: 2026-11-03T09:00.")] = None,
+    rrule: Annotated[str | None, Parameter(
+        help='A recurrence rule: "FREQ=MONTHLY;BYDAY=2TU"; --anchor is where it starts.')] = None,
     timezone: Annotated[str | None, Parameter(help="An IANA zone; by default this desk's.")] = None,
-    anchor: Annotated[str | None, Parameter(help="The instant that intervals are counted from.")] = None,
+    anchor: Annotated[str | None, Parameter(help="The instant that intervals and rules are counted from.")] = None,
     after: Annotated[str | None, Parameter(help="Fires strictly after this instant; by default now.")] = None,
     count: Annotated[int | None, Parameter(
         name=["--count", "-n"], help="How many; 5 where no other bound is given.")] = None,
@@ -43,28 +45,36 @@ def next_(
     common: Common = USUAL,
 ) -> None:
     """When an automation fires next; without a name, what comes of all of them, in order, with what is left out or
-    held, changes of the clock, and who is due in the same minute. With words, --schedule, --every or --at: when that
-    schedule would, without a store, and what may not be meant so; then --json answers `{"fires": [...], "sentence":
-    ...}`, else `{"items": [...], "next_cursor": null, "clusters": [...]}`."""
+    held, changes of the clock, and who is due in the same minute. With words, --schedule, --every, --at or --rrule:
+    when that schedule would, without a store, and what may not be meant so; then --json answers `{"fires": [...],
+    "sentence": ...}`, else `{"items": [...], "next_cursor": null, "clusters": [...]}`. One word is an automation where
+    there is one of that name."""
     if count is not None and not 1 <= count <= MOST:
         raise BadInput(f"-n {count} cannot be shown", next=f"ask for 1 to {MOST}")
     if everything and name is not None:
         raise BadInput(f"--all is of all automations, and {name} is one", next="leave one of them out")
-    if name is not None and schedule is None and _are_words(name):
-        name, schedule = None, name
-    kinds: tuple[tuple[ScheduleKind, str | None], ...] = (("cron", schedule), ("every", every), ("at", at))
+    kinds: tuple[tuple[ScheduleKind, str | None], ...] = (
+        ("cron", schedule), ("every", every), ("at", at), ("rrule", rrule))
     given = [(kind, words) for kind, words in kinds if words is not None]
+    of_a_schedule = timezone is not None or anchor is not None
+    if name is not None and not given and (of_a_schedule or _are_words(name)):
+        name, given = None, [("cron", name)]
     if len(given) > 1:
-        raise BadInput("one schedule at a time", next="leave all but one of --schedule, --every and --at out")
+        raise BadInput("one schedule at a time", next="leave all but one of --schedule, --every, --at and --rrule out")
     if not given:
-        if timezone is not None or anchor is not None:
+        if of_a_schedule:
             raise BadInput("--timezone and --anchor belong to a schedule",
-                           next="add --schedule, --every or --at, or leave them out")
+                           next="add --schedule, --every, --at or --rrule, or leave them out")
         from nightporter.surfaces.cli.calendar import next_of_all
 
         since = None if after is None else _instant(after, common.settings().timezone)
-        next_of_all(name, count=count, after=since, until=until, days=days, ical=ical, common=common)
-        return
+        try:
+            next_of_all(name, count=count, after=since, until=until, days=days, ical=ical, common=common)
+            return
+        except NotFound:
+            if name is None or not _is_a_schedule(name, common.settings().timezone):
+                raise
+            name, given = None, [("cron", name)]
     if everything or ical is not None or until is not None or days is not None:
         raise BadInput("--all, --until, --days and --ical are about automations", next="leave the schedule out")
     if name is not None:
@@ -77,6 +87,16 @@ def next_(
 def _are_words(text: str) -> bool:
     """Whether a text can be no automation's name or id."""
     return bool(re.search(r"[\s*@:,/]", text))
+
+
+def _is_a_schedule(word: str, zone: str) -> bool:
+    from nightporter.rules.plain import read_words
+
+    try:
+        read_words(word, zone, now=SystemClock().now())
+    except BadSchedule:
+        return False
+    return True
 
 
 def _of_schedule(
