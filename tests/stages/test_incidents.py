@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from armed import FREE
-from night import Night
+from night import DESTINATIONS, Night
 
-from nightporter import operations
+from nightporter import delivery, operations
 from nightporter.clock import HOUR, Instant, Kick, ManualClock
 from nightporter.ledger.audit import audit
 from nightporter.rules.retry import ALERT_TRIES, STUCK_TRIES
@@ -272,6 +272,17 @@ def test_a_dead_receiver_is_one_incident_and_is_not_told_of_itself(night: Night)
     night.record(*[(taken, DELIVERED) for taken in night.take()])
     assert [s for _, s, _, _ in incidents(night)] == ["resolved"]
     assert [event for _, event in alerts(night)] == ["opened", "recovered"]
+    assert found(night) == []
+
+
+def test_an_alert_that_may_or_may_not_have_arrived_takes_its_next_route(night: Night) -> None:
+    once = AlertRoute("call", "pager", {"number": "1"})
+    runs(night, brief(night, alerts=Alerts(to=(once, OPS))), BROKE)
+    assert [taken.kind for taken in night.take()] == ["pager"]
+    night.store.write(lambda tx: delivery.recover(tx, night.worker, DESTINATIONS, now=night.clock.now()))
+    assert rows(night.store, "SELECT destination, state FROM delivery WHERE alert IS NOT NULL ORDER BY created_at, id"
+                ) == [("call", "unknown"), ("ops", "pending")]
+    assert [kind for kind in kinds(night) if kind == "given_up"] == []
     assert found(night) == []
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from nightporter.air import Key
 from nightporter.clock import Instant
 from nightporter.delivery.record import Destinations, Notice, tell_of
+from nightporter.incidents import next_route
 from nightporter.states import DeliveryState
 from nightporter.store import Tx
 
@@ -17,7 +18,7 @@ def recover(tx: Tx, worker: str, destinations: Destinations, *, now: Instant, ro
     """What a dead worker was handing over: sent again where a repeat does no harm, else `unknown`, and a person is
     told; how many."""
     held = tx.sending_of(worker, room)
-    again, doubt = [], []
+    again, doubt, alerts = [], [], []
     notices: list[Notice] = []
     for delivery, token, kind, _, best_effort, run, automation_id, workspace, name in held:
         destination = destinations.get(kind)
@@ -25,12 +26,15 @@ def recover(tx: Tx, worker: str, destinations: Destinations, *, now: Instant, ro
             again.append((delivery, token, now, None, "its worker died while sending; the same event goes out again"))
             continue
         doubt.append((delivery, token, DeliveryState.UNKNOWN, None, "", "its worker died while sending"))
-        if not best_effort:
+        if run.startswith("inc_"):
+            alerts.append(delivery)
+        elif not best_effort:
             notices.append((delivery, token, workspace, automation_id, run, "a result may not have been delivered",
                             f"The worker died while handing it to {name}, which may have it or not."))
     tx.defer(again)
     tx.end_deliveries(doubt, now=now)
     tell_of(tx, notices, now=now)
+    next_route(tx, alerts, now=now)  # whoever was to hear of it hears it twice rather than not at all
     if held:
         tx.kick("delivery")
     return len(held)

@@ -58,7 +58,7 @@ def next_(
     given = [(kind, words) for kind, words in kinds if words is not None]
     of_a_schedule = timezone is not None or anchor is not None
     if name is not None and not given and (of_a_schedule or _are_words(name)):
-        name, given = None, [("cron", name)]
+        given, name = [("cron", name)], None
     if len(given) > 1:
         raise BadInput("one schedule at a time", next="leave all but one of --schedule, --every, --at and --rrule out")
     if not given:
@@ -74,7 +74,7 @@ def next_(
         except NotFound:
             if name is None or not _is_a_schedule(name, common.settings().timezone):
                 raise
-            name, given = None, [("cron", name)]
+            given, name = [("cron", name)], None
     if everything or ical is not None or until is not None or days is not None:
         raise BadInput("--all, --until, --days and --ical are about automations", next="leave the schedule out")
     if name is not None:
