@@ -16,6 +16,7 @@ PARTS = {
     "kills": ("fire.kills", "500 kills of a desk's process group at random moments, on each database"),
     "seeded": ("fire.proof", "six seeded bugs, each to be caught by the kill storm within 100 kills"),
     "property": ("model.soak", "10,000 random nights of the whole ledger against a plain account; 1,000 on PostgreSQL"),
+    "previews": ("previews.life", "1,000 lives of a dozen random schedules around a change of the clock; restarts"),
     "two-desks": ("group.pair", "ten minutes of two desks on one SQLite file, 200 triggers, kills and hangs"),
     "ill": ("ill.soak", "100 power losses, hostile values in every column, a held lock, 50 cut commits and crashes"),
     "group": ("group.soak", "ten minutes of three desks and four workers on PostgreSQL, lost in every way"),

@@ -43,11 +43,9 @@ def fires_of(schedule: Schedule, after: Instant, count: int = FIRES) -> tuple[In
     return tuple(found)
 
 
-def echo_of(schedule: Schedule, now: Instant, count: int = FIRES, *, stored: bool = True) -> Echo:
-    """A schedule as it will be when it is stored at this moment; or, if it is not, as it stands."""
-    counted = schedule
-    if stored and wants_anchor(schedule):
-        counted = replace(schedule, anchor=now)
+def echo_of(schedule: Schedule, now: Instant, count: int = FIRES) -> Echo:
+    """A schedule as it will be when it is stored at this moment."""
+    counted = replace(schedule, anchor=now) if wants_anchor(schedule) else schedule
     return Echo(schedule, fires_of(counted, now, count))
 
 

@@ -120,7 +120,7 @@ def _of_schedule(
     else:
         found = Understood(parse(kind, words, zone, anchor=counted_from))
     schedule = found.schedule
-    echo = echo_of(schedule, since, count, stored=kind == "cron")
+    echo = echo_of(schedule, since, count)
     warned = traps(schedule, since, desk_zone=common.settings().timezone)
     out = common.out()
     if out.as_json:
