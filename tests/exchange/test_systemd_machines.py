@@ -60,6 +60,15 @@ def test_drop_ins_of_a_prefix_and_of_a_template_hold_for_all_of_them(tmp_path: P
     assert made["missed"] == {"policy": "run_once", "within": "365d"}
 
 
+def test_of_drop_ins_with_one_name_the_higher_folder_holds_and_the_type_comes_last(tmp_path: Path) -> None:
+    item = house(tmp_path, {
+        "a-b.timer": DAILY, "a-b.service": DOES, "a-.timer.d/x.conf": "[Timer]\nWakeSystem=yes\n",
+        f"{LIB}/a-b.timer.d/x.conf": "[Timer]\nAccuracySec=1h\n", "timer.d/y.conf": "[Timer]\nOnClockChange=yes\n",
+        f"{LIB}/a-b.timer.d/y.conf": "[Timer]\nOnTimezoneChange=yes\n",
+    }, enabled=("a-b.timer",))["a-b.timer"]
+    assert list(left(item)) == ["WakeSystem=yes", "OnTimezoneChange=yes"]
+
+
 def test_instances_of_a_template_are_jobs_of_their_own(tmp_path: Path) -> None:
     items = house(tmp_path, {
         "dump@.timer": "[Timer]\nOnCalendar=daily\nUnit=do-%p@%i.service\n", "idle@.timer": DAILY,

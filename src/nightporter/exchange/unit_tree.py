@@ -105,15 +105,16 @@ class Units:
         stem, _, kind = name.rpartition(".")
         prefix, at, _ = stem.partition("@")
         homes = [name, *([f"{prefix}@.{kind}"] if at and stem != f"{prefix}@" else []),
-                 *(f"{prefix[: place + 1]}.{kind}" for place in range(len(prefix) - 2, 0, -1) if prefix[place] == "-"),
-                 kind]
+                 *(f"{prefix[: place + 1]}.{kind}" for place in range(len(prefix) - 2, 0, -1) if prefix[place] == "-")]
         found: dict[str, str] = {}
-        for home in homes:
-            for folder in self._manager.folders:
-                if f"{home}.d" in self._names[folder]:
-                    for file in self._tree.names(f"{folder}/{home}.d"):
-                        if file.endswith(".conf") and not file.startswith("."):
-                            found.setdefault(file, f"{folder}/{home}.d/{file}")
+        folders = self._manager.folders
+        # Where a folder stands counts for more than how closely its drop-ins are meant; the type comes last of all.
+        for folder, home in [*((folder, home) for folder in folders for home in homes),
+                             *((folder, kind) for folder in folders)]:
+            if f"{home}.d" in self._names[folder]:
+                for file in self._tree.names(f"{folder}/{home}.d"):
+                    if file.endswith(".conf") and not file.startswith("."):
+                        found.setdefault(file, f"{folder}/{home}.d/{file}")
         for file in sorted(found):
             if self._tree.link_of(found[file]) != _NOTHING:
                 yield self._read(found[file])
