@@ -85,6 +85,14 @@ def test_a_timer_is_disabled_and_looked_at_again(
     assert asked.asked[0] == "systemctl --no-ask-password disable --now a.timer"
 
 
+def test_a_timer_that_was_made_for_once_is_kept_before_it_is_stopped(tmp_path: Path) -> None:
+    root, item = timer(tmp_path, "/run/systemd/transient")
+    asked = Machine(INACTIVE)
+    off = here(root, asked).take_out(item)
+    assert (off.state, asked.asked[0]) == ("out", "systemctl --no-ask-password stop a.timer")
+    assert Path(off.backup).read_text() == "[Timer]\nOnCalendar=daily\n"
+
+
 def test_a_timer_whose_name_looks_like_an_option_is_none(tmp_path: Path) -> None:
     root = machine(tmp_path, {f"{ETC}/--now.timer": "[Timer]\nOnCalendar=daily\n",
                               f"{ETC}/--now.service": "[Service]\nExecStart=/bin/x\n"},

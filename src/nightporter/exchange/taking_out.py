@@ -116,6 +116,8 @@ class Places:
 
     def _disable(self, entry: Entry, done: Off) -> Off:
         program, *words = entry.off
+        if "stop" in words and (content := self._tree.read(entry.source.path)) is not None:
+            done = replace(done, backup=self._kept(entry.source.path, content))  # stopping it removes its unit
         answer = self._ask([program, "--no-ask-password", *words])
         if answer.code:
             return replace(done, state="failed", why=answer.err.strip()[:300] or f"it ended with {answer.code}")
