@@ -1,7 +1,7 @@
 """The desk under fire: `python desk.py ORDER`, where ORDER is JSON; see `house.Order`.
 
 Speaks in lines of JSON on standard output (`ready`, `quiet`, ...), listens to words on standard input (`quiet`, `full`,
-`room`, `set` or `sleep` and seconds, or `call` and names of automations), and logs to standard error. SIGTERM drains
+`room`, `set` and seconds, or `call` and names of automations), and logs to standard error. SIGTERM drains
 it.
 """
 
@@ -76,8 +76,6 @@ class FireDesk(Hit):
                     done = self._bound(0)
                 case "set":
                     done = self._set_clock(float(names[0]))
-                case "sleep":
-                    done = self._sleep(float(names[0]))
                 case "room":
                     done = self._bound(ROOM)
                 case _:
@@ -106,10 +104,6 @@ class FireDesk(Hit):
     async def _set_clock(self, seconds: float) -> None:
         """Somebody sets the wall clock of this machine: it is off by so much from now on."""
         elsewhere.off_by(seconds)
-
-    async def _sleep(self, seconds: float) -> None:
-        """The machine sleeps for so long."""
-        elsewhere.sleep_for(seconds)
 
     async def _bound(self, pages: int) -> None:
         """From now on the store's file takes so many pages at most; 0: as many as it has."""

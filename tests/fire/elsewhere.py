@@ -12,9 +12,6 @@ from nightporter.clock import SECOND, Instant, SystemClock
 from nightporter.engine import Engine, Role
 from nightporter.surfaces import api
 
-_off = 0
-
-
 CLONE_NEWNET = 0x40000000
 
 
@@ -32,15 +29,7 @@ def be(machine: str = "", off: float = 0.0, role: Role = "desk", namespace: str 
         setattr(api, "Engine", functools.partial(Engine, role=role))  # noqa: B010  mypy forbids the assignment
 
 
-def sleep_for(seconds: float) -> None:
-    """This machine sleeps for so long: its wall clock and the time since its boot go on, and nothing else does."""
-    slept = SystemClock().elapsed() - SystemClock().monotonic() + int(seconds * SECOND)
-    setattr(SystemClock, "elapsed", lambda self: self.monotonic() + slept)  # noqa: B010
-    off_by(_off / SECOND + seconds)
-
-
 def off_by(seconds: float) -> None:
     """The wall clock of this machine is off by so much."""
-    global _off
-    _off = int(seconds * SECOND)
-    setattr(SystemClock, "now", lambda _: Instant(time.time_ns() // 1000 + _off))  # noqa: B010
+    off = int(seconds * SECOND)
+    setattr(SystemClock, "now", lambda _: Instant(time.time_ns() // 1000 + off))  # noqa: B010

@@ -16,7 +16,7 @@ from nightporter import sweep
 from nightporter.clock import DAY, ManualClock
 from nightporter.rules import zones
 from nightporter.store import Store, open_store
-from nightporter.words import Ended, Ending, Receipt
+from nightporter.words import Ended, Ending, ErrorClass, Receipt
 from words import a_clock_trigger
 
 TABLES = (
@@ -24,6 +24,8 @@ TABLES = (
     "run", "run_output", "transition", "effect", "child", "delivery", "delivery_try", "inbox", "worker", "rollup_month",
     "definition_change", "quarantine", "missed_card", "gap",
 )
+
+ENDS = [Ended.ok("done"), Ended.failed(ErrorClass.EXCEPTION, "KeyError")]
 
 
 @pytest.fixture
@@ -185,6 +187,30 @@ def test_without_a_mark_of_what_was_pruned_what_is_there_decides(night: Night) -
     assert night.found() == {}
     night.store.write(lambda tx: tx.put_setting("pruned_before", str(night.now)))
     assert night.found() == {"I-07": 1, "I-63a": 1}
+
+
+@pytest.mark.parametrize("then", ENDS, ids=["well", "ill"])
+@pytest.mark.parametrize("before", ENDS, ids=["well", "ill"])
+def test_where_the_wall_was_set_back_nobody_says_which_run_was_the_last(
+    night: Night, before: Ended, then: Ended
+) -> None:
+    brief = night.define("brief")
+    night.run(brief, then)
+    night.pass_time(hours=1)
+    night.run(brief, before)
+    at = night.now
+    night.clock.step(timedelta(minutes=-30))
+    night.pass_time(seconds=1)
+    night.run(brief, then)
+    assert night.found() != {}, "it would be accused"
+    night.store.write(lambda tx: tx.write_gap("step_back", night.now, at, worker=night.worker))
+    assert night.found() == {}
+    night.pass_time(hours=1)
+    night.run(brief, before)
+    night.run(brief, then)
+    assert night.found() == {}
+    night.sql("UPDATE automation SET errors_in_a_row = 7")
+    assert night.found() == {"N-17": 1}, "what comes after it is looked at again"
 
 
 # -- the enumeration -------------------------------------------------------------------------------------------------

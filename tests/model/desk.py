@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from model.account import Account, counted, owed
 from model.standing import Automation
@@ -82,6 +83,13 @@ class Desk:
     @property
     def now(self) -> Instant:
         return self.clock.now()
+
+    def go_back(self, by: timedelta) -> None:
+        """The wall clock is put back, and the desk has noticed it and written it down."""
+        before = self.now
+        self.clock.step(-by)
+        self.went_back = True
+        self.store.write(lambda tx: tx.write_gap("step_back", self.now, before, worker=self.workers[0].id))
 
     def join(self, runners: Runners = RUNNERS) -> Worker:
         self._joined += 1

@@ -172,8 +172,7 @@ class LedgerMachine(Workday):
     @precondition(lambda self: not self.steady)
     @rule(minutes=st.sampled_from([1, 4, 20]))
     def time_goes_back(self, minutes: int) -> None:
-        self.d.clock.step(timedelta(minutes=-minutes))
-        self.d.went_back = True
+        self.d.go_back(timedelta(minutes=minutes))
         self.d.tally["time goes back"] += 1
 
     @precondition(lambda self: any((r.ended_at or self.d.now) < self.d.now - WEEK for r in self.d.account.runs.values())

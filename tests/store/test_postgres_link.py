@@ -12,6 +12,7 @@ from hole import Road, a_road
 
 from conftest import START
 from nightporter.clock import Instant, Kick, ManualClock, SystemClock
+from nightporter.engine.gaps import ClockWatch, Gap
 from nightporter.errors import StoreError
 from nightporter.store import Store, Tx, open_store
 from nightporter.store.postgres_link import parameters
@@ -143,6 +144,19 @@ def test_the_servers_clock_is_carried_on_and_followed_when_it_is_set() -> None:
     assert ours.set(Instant(5_002_000_000), 1_000_000, 1_000_010) == 999_995
     assert ours.set(Instant(4_000_000_000), 1_000_000, 1_000_000) < 0, "a server that is set back is followed"
     assert ours.now() == 4_000_000_000
+
+
+def test_a_machine_that_slept_knows_the_servers_time_as_it_wakes() -> None:
+    own = ManualClock(Instant(1_000_000_000))
+    ours = ServerClock(own)
+    ours.set(Instant(5_000_000_000), 0, 0)
+    watch = ClockWatch(ours)
+    own.sleep(timedelta(hours=8))
+    slept = timedelta(hours=8) // timedelta(microseconds=1)
+    assert ours.now() == 5_000_000_000 + slept
+    assert watch.look() == [Gap("sleep", Instant(5_000_000_000), Instant(5_000_000_000 + slept))]
+    assert ours.set(Instant(5_000_000_000 + slept), own.elapsed(), own.elapsed()) == 0
+    assert watch.look() == []
 
 
 def test_whoever_waits_by_the_servers_clock_wakes_by_it() -> None:

@@ -271,9 +271,9 @@ class PostgresStore:
 
         try:
             with self._pool.connection() as connection:
-                asked = own.monotonic()
+                asked = own.elapsed()
                 row = connection.execute(WHAT_TIME).fetchone()
-                heard = own.monotonic()
+                heard = own.elapsed()
         except psycopg.Error as error:
             raise translate(error) from error
         assert row is not None

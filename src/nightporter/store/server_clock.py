@@ -9,18 +9,20 @@ SHORTEST_DOUBT = 5_000
 
 
 class ServerClock:
-    """The server's wall clock, carried on by this machine's monotonic one between two looks at it.
+    """The server's wall clock, carried on between two looks at it by what this machine counts since it was started, its
+    sleep included.
 
-    So a machine whose own wall clock is off by minutes, or is set while it works, does everything when the others do.
+    So a machine whose own wall clock is off by minutes, or is set while it works, does everything when the others do;
+    and one that has slept knows what time it is as it wakes.
     """
 
     def __init__(self, own: Clock) -> None:
         self._own = own
-        self._ahead = own.now() - own.monotonic()
+        self._ahead = own.now() - own.elapsed()
         self._set = False
 
     def now(self) -> Instant:
-        return Instant(self._own.monotonic() + self._ahead)
+        return Instant(self._own.elapsed() + self._ahead)
 
     def monotonic(self) -> int:
         return self._own.monotonic()
@@ -35,7 +37,7 @@ class ServerClock:
                 return
 
     def set(self, said: Instant, asked: int, heard: int) -> int:
-        """The server said what time it is, between two instants of our monotonic clock. How far off we were; 0 where
+        """The server said what time it is, between two instants of our `elapsed`. How far off we were; 0 where
         we agree with it within the time that the answer took."""
         doubt = max((heard - asked) // 2, SHORTEST_DOUBT)
         off = said - (asked + heard) // 2 - self._ahead

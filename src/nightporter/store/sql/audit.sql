@@ -779,7 +779,8 @@ SELECT q.*, count(*) OVER () FROM (
 
 -- name: audit_health
 -- What an automation says of its runs is what they say. `:pruned_from` is after all time where nothing tells what was
--- pruned; then only what is there can contradict it.
+-- pruned; then only what is there can contradict it. Which of two came last nobody can tell where the wall showed the
+-- same time twice.
 SELECT q.*, count(*) OVER () FROM (
     SELECT w.id, w.what FROM (
         SELECT a.id,
@@ -800,6 +801,9 @@ SELECT q.*, count(*) OVER () FROM (
                           max(CASE WHEN reason IS DISTINCT FROM 'superseded' THEN ended_at END) AS latest
                    FROM run WHERE ended_at IS NOT NULL GROUP BY automation_id) AS g ON g.automation_id = a.id
         LEFT JOIN run l ON l.id = a.last_run_id
+        WHERE NOT EXISTS (SELECT 1 FROM gap b WHERE b.kind = 'step_back' AND (
+            g.good BETWEEN b.gap_from - :skew AND b.gap_to OR g.bad BETWEEN b.gap_from - :skew AND b.gap_to
+            OR g.latest BETWEEN b.gap_from - :skew AND b.gap_to))
     ) AS w WHERE w.what IS NOT NULL
 ) AS q ORDER BY 1 LIMIT 10;
 
@@ -962,7 +966,8 @@ WHERE f.dedupe_key IS NOT NULL AND f.source = 'clock' AND f.verdict <> 'repeated
 
 -- name: audit_errors_in_a_row
 -- The dead letters since the last success, and since it was last enabled, but for those by hand; a second of doubt each
--- way. One whose end could not be written whole is named in the quarantine, and is not counted.
+-- way. One whose end could not be written whole is named in the quarantine, and is not counted; and nobody can tell
+-- where the wall showed the same time twice.
 SELECT q.*, count(*) OVER () FROM (
     SELECT w.id, w.errors_in_a_row, w.at_least, w.at_most FROM (
         SELECT s.id, s.errors_in_a_row, s.since,
@@ -979,8 +984,10 @@ SELECT q.*, count(*) OVER () FROM (
                          GROUP BY automation_id) AS e ON e.automation_id = a.id
               WHERE a.state <> 'removed') AS s
     ) AS w
-    WHERE w.errors_in_a_row < w.at_least
-       OR (w.errors_in_a_row > w.at_most AND (:pruned_before = 0 OR w.since >= :pruned_before))
+    WHERE (w.errors_in_a_row < w.at_least
+           OR (w.errors_in_a_row > w.at_most AND (:pruned_before = 0 OR w.since >= :pruned_before)))
+      AND NOT EXISTS (SELECT 1 FROM gap b WHERE b.kind = 'step_back'
+                      AND w.since BETWEEN b.gap_from - :skew AND b.gap_to)
 ) AS q ORDER BY 1 LIMIT 10;
 
 -- name: audit_incidents
