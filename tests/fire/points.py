@@ -31,6 +31,10 @@ POINTS = {
     "child-born": "a child waits at its gate, written down nowhere",
     "child-recorded": "the child is written down, its gate still closed",
     "run-started": "the child is let go",
+    "look-asked": "the look of a run is about to be asked",
+    "look-answered": "it has answered, and that is written nowhere",
+    "look-written": "what it saw is written, in an open transaction, and the runner not called",
+    "look-kept": "what it wants to keep is written, in the open transaction of the run's end",
     "effect-intended": "an effect's intent is durable, nothing done yet",
     "effect-called": "the effect happened, the desk does not know",
     "effect-recorded": "the effect is written as done",
@@ -135,6 +139,7 @@ def arm(text: str) -> Passed:
     _around_the_transaction(passed)
     _around_the_boot(passed)
     _around_the_run(passed)
+    _around_the_look(passed)
     _around_the_delivery(passed)
     _around_the_sweep(passed)
     return passed
@@ -269,6 +274,15 @@ def _around_the_run(passed: Passed) -> None:
     _after(_Child, "let_go", lambda *_: passed("run-started"))
     _around_await(WorkerDesk, "effect_intended", None, lambda: passed("effect-intended"))
     _around_await(WorkerDesk, "effect_done", None, lambda: passed("effect-recorded"))
+
+
+def _around_the_look(passed: Passed) -> None:
+    from nightporter.dispatch.looking import Looking
+    from nightporter.store import Tx
+
+    _around_await(Looking, "_answer", lambda: passed("look-asked"), lambda: passed("look-answered"))
+    _after(Looking, "_go_on", lambda *_: passed("look-written"))
+    _after(Tx, "keep_looks", lambda _, args: passed("look-kept") if args[1] else None)
 
 
 def _around_the_delivery(passed: Passed) -> None:

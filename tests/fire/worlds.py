@@ -172,11 +172,30 @@ def poisoned(desk: Hit) -> None:
     desk.define("meek", {"echo": {"text": "after you"}}, limits=FREE)
 
 
+def watched(desk: Hit) -> None:
+    """A folder in which something new lies twice a second, and a run that looks at it each second."""
+    order = desk.order
+    post_box = Path(order["starts"]).parent / "post"
+    post_box.mkdir(exist_ok=True)
+    desk.define("writes", script(f'touch "{post_box}/$NIGHTPORTER_RUN_ID"; acted; echo done', order),
+                every("1s"), deliver=["silent"], limits=FREE, overlap="parallel")
+    desk.define("reads", script("acted; echo done", order), cron("* * * * * *"), limits=FREE, overlap="queue",
+                idempotent=True, retry={"attempts": 100}, deliver=[signed(order)],
+                if_={"file": {"path": f"{post_box}/*", "first": "wake"}})
+    counts = (
+        "n=$((${NIGHTPORTER_STATE:-0} + 1)); [ $((n % 2)) = 0 ] && wake=true || wake=false; "
+        r'printf "{\"wake\": %s, \"text\": \"%s\", \"state\": %s}" $wake $n $n'
+    )
+    desk.define("doubts", script("acted; echo done", order), every("1s"), limits=FREE, overlap="queue", idempotent=True,
+                retry={"attempts": 100}, deliver=["silent"],
+                if_={"script": {"command": counts}})
+
+
 def empty(desk: Hit) -> None:
     """Whatever is in the store already."""
 
 
 WORLDS: dict[str, World] = {
     "house": house, "storm": storm, "crowd": crowd, "many": many, "errands": errands, "letters": letters,
-    "poisoned": poisoned, "empty": empty,
+    "poisoned": poisoned, "watched": watched, "empty": empty,
 }
