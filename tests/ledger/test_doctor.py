@@ -12,7 +12,8 @@ from acting import a_worker, after, begin, die, finish, send, setting
 from conftest import START
 from nightporter import operations
 from nightporter.errors import BadDefinition
-from nightporter.ledger import Checkup, Finding, Home, doctor
+from nightporter.ledger import Finding, Home
+from nightporter.ledger.doctor import Checkup, doctor
 from nightporter.ledger.home import file_system_of, home_findings, program_findings
 from nightporter.store import Store
 from nightporter.words import Destination, Ended, ErrorClass, Limits, Overlap, Receipt, Retry, Sent, TriggerSpec

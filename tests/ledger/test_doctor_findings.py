@@ -14,7 +14,8 @@ from acting import a_worker, after, setting
 from conftest import START
 from nightporter import operations
 from nightporter.config import Config
-from nightporter.ledger import Finding, Home, doctor, home
+from nightporter.ledger import Finding, Home, home
+from nightporter.ledger.doctor import doctor
 from nightporter.ledger.home import home_findings
 from nightporter.ledger.machine import copy_findings, settings_findings, zone_findings
 from nightporter.ledger.needs import environment_of, needs

@@ -12,9 +12,10 @@ from nightporter.clock import Instant
 from nightporter.definitions import scan
 from nightporter.engine.places import definitions_of
 from nightporter.errors import BadInput, location
-from nightporter.ledger import Checkup, Finding, Home
-from nightporter.ledger import doctor as look_at
+from nightporter.ledger import Finding, Home
 from nightporter.ledger import status as status_of
+from nightporter.ledger.doctor import Checkup
+from nightporter.ledger.doctor import doctor as look_at
 from nightporter.ledger.machine import settings_findings, zone_findings
 from nightporter.ledger.moments import lasting, spoken
 from nightporter.ledger.status import DeskWord, Status, troubles
