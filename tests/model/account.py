@@ -15,7 +15,7 @@ from model.missing import COUNTED, GRACE, Missing, counted, owed, told
 from model.slots import MICRO, Slots
 from model.standing import Automation, Trigger
 from model.trouble import Admitted
-from model.wishes import SENT_TO, Wish
+from model.wishes import QUIET, SENT_TO, Wish
 from nightporter.dispatch import Claimed
 from nightporter.words import Answer, Firing, Overlap, Settled
 
@@ -200,6 +200,9 @@ class Account:
         yield "hourly_ceiling", wish.per_hour is not None and len(hour) >= wish.per_hour
         yield "queue_full", wish.queued is not None and len(waiting) >= wish.queued
         yield "overlap", trigger.overlap is Overlap.SKIP and bool(self.of(a, *OPEN))
+        yield "quiet_hours", wish.quiet is not None and (now // HOUR - wish.quiet) % 24 < QUIET
+        if trigger.thins:
+            yield "threshold", trigger.nth(now)[0] < (wish.nth or (0,))[0]
 
     def hear(
         self, now: int, firing: Firing | Settled, answer: Answer, place: int, begun: Sequence[Claimed] = ()
@@ -222,7 +225,9 @@ class Account:
         assert (verdict, reason) == expected, f"{firing} became {verdict} ({reason}), and should have {expected}"
         self.tally[f"{verdict} {reason or ''}".strip()] += 1
         key = (trigger.id, firing.external_id)
-        asks_again = reason in ("hourly_ceiling", "queue_full") and trigger.kind != "clock"
+        if isinstance(firing, Firing) and trigger.thins and reason in (None, "threshold"):
+            trigger.counted, trigger.counted_at = trigger.nth(now) if reason else (0, 0)
+        asks_again = reason in ("hourly_ceiling", "queue_full", "quiet_hours") and trigger.kind != "clock"
         keeps = verdict != "repeated" and not asks_again and not getattr(firing, "drawn", False)
         run = self.kept.get(key) if verdict == "repeated" else answer.run_id
         assert answer.run_id == run, f"{firing} named {answer.run_id}, and the first telling became {run}"

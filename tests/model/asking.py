@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from model.account import Delivery, Run
 from model.desk import Desk, Hearing
-from model.standing import Automation
+from model.standing import Automation, Trigger
 from model.trouble import Trouble, admit
 from model.wishes import Wish, definition_of, fixed
 from nightporter import admission, operations
@@ -26,7 +26,7 @@ COMPARED = {
            "attempts, scheduled_for, queued_at, seq, cancel_reason, cancel_by, replay_of, has_payload, ended_at",
     "transition": "*", "firing_payload": "*",
     "firing": "id, trigger_id, external_id, dedupe_key, scheduled_for, arrived_at, verdict, reason, run_id, version",
-    "trigger": "id, firings, runs, last_fired_at, last_verdict, last_reason",
+    "trigger": "id, firings, runs, last_fired_at, last_verdict, last_reason, counted, counted_at",
 }
 
 
@@ -204,6 +204,28 @@ class Asking(Desk):
             (one,) = each.admitted
             assert isinstance(one[1], Firing)
             assert one[1].replay_of == run.id
+            self.account.hear(*one)
+
+    def decide(self, trigger: Trigger, slot: int, run: bool, trouble: Trouble | None = None) -> None:
+        """Somebody runs a missed slot late, or dismisses it."""
+        self.clock.advance(A_MOMENT)
+        state, now = self.account.missing.cards[trigger.id][slot], self.now
+        [card] = self.store.read(lambda tx: [row[0] for row in tx.sql._connection.execute(  # type: ignore[attr-defined]
+            f"SELECT id FROM missed_card WHERE trigger_id = '{trigger.id}' AND slot = {slot}")])
+        error = self.try_("run what was missed" if run else "dismiss what was missed", lambda: self.store.write(
+            lambda tx: operations.execute_missed(tx, card, by="ann", now=now) if run
+            else operations.dismiss_missed(tx, card, by="ann", now=now)), trouble)
+        if isinstance(error, Conflict):
+            manual = trigger.automation.triggers["manual"]
+            may = not run or self.account.verdict(manual, f"missed-{slot}", 0, now)[0] == "admitted"
+            assert state != "pending" or not may, f"{card} was {state}, and nothing stood in its way"
+        if not self.done:
+            return
+        assert state == "pending", f"{card} was {state} and is decided again"
+        self.account.missing.cards[trigger.id][slot] = "executed" if run else "dismissed"
+        for one in self.done[0].admitted:
+            assert isinstance(one[1], Firing)
+            assert (one[1].scheduled_for, one[1].trigger_id) == (slot, f"{trigger.automation.id}/manual")
             self.account.hear(*one)
 
     # -- runs and results ----------------------------------------------------------------------------------------

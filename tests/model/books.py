@@ -64,6 +64,8 @@ def _compare(tx: Tx, account: Account, *, exactly: bool) -> None:
         {(r.id, name): (d.state, d.tries, d.token, d.before, d.due if d.state in ("pending", "sending") else 0)
          for r in account.runs.values() for name, d in r.deliveries.items()})
     told = {(run, kind) for run, kind in rows("SELECT run_id, kind FROM inbox") if run in account.runs}
+    together = " ".join(text for (text,) in rows("SELECT text FROM inbox WHERE kind = 'given_up'"))
+    told |= {(run, "given_up") for run in account.runs if run in together}
     same("messages", told, {(r.id, kind) for r in account.runs.values() for kind in r.notices})
     _compare_automations(rows, account)
     cards: dict[str, dict[int, str]] = {}

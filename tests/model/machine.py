@@ -128,6 +128,15 @@ class LedgerMachine(Workday):
         (run,) = self.picked(there, [pick])
         self.d.review(run, "retry" if retry else "dismiss", trouble_of(trouble))
 
+    @precondition(lambda self: any(self.d.account.missing.cards.values()))
+    @rule(pick=PICK, run=st.booleans(), trouble=TROUBLE)
+    def decide(self, pick: int, run: bool, trouble: Any) -> None:
+        """Mostly about the newest that waits; two windows may decide about one."""
+        cards = self.d.account.missing.cards
+        there = [(t, slot) for t, of in cards.items() for slot in sorted(of)[-3:]]
+        ((trigger, slot),) = self.picked(there, [pick])
+        self.d.decide(self.d.account.trigger(trigger), slot, run, trouble_of(trouble))
+
     @precondition(lambda self: self.d.tally["steps"] % 3 == 2)
     @rule(trouble=TROUBLE, lift=st.booleans())
     def stop(self, trouble: Any, lift: bool) -> None:

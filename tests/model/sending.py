@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from model.account import Delivery
@@ -77,6 +77,19 @@ class Sending(Labour):
                     self._tried(delivery, receipt, doubtful, now)
                 else:
                     self.not_sent(delivery, now)
+        if begun and receipt in (Receipt.DELIVERED, Receipt.UNVERIFIED):
+            self._hastened({one.lane for one in ones}, now)
+
+    def _hastened(self, lanes: Collection[str], now: int) -> None:
+        """What waits for a receiver that is back may go sooner; how soon is told by the store."""
+        due: dict[tuple[str, str], int] = self.store.read(lambda tx: {
+            (run, name): at for run, name, at in tx.sql._connection.execute(  # type: ignore[attr-defined]
+                "SELECT run_id, destination, next_try_at FROM delivery WHERE state = 'pending'")})
+        for delivery in self.account.deliveries("pending"):
+            at = due.get((delivery.run.id, delivery.name), delivery.due)
+            if at != delivery.due and delivery.lane in lanes and delivery.tries:
+                assert now <= at < delivery.due, f"{delivery.run.id} waits until {at}, and not until {delivery.due}"
+                delivery.due = at
 
     def not_sent(self, delivery: Delivery, now: int) -> None:
         """Let go before anything was sent: it was no try."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from model.slots import Slots
+from model.slots import MICRO, Slots
 from model.wishes import Plan, Wish
 from nightporter.words import Overlap
 
@@ -29,6 +29,9 @@ class Trigger:
     lines: int = 0
     runs: int = 0
     last_line: int | None = None
+    counted: int = 0
+    """Arrivals since its threshold last let one through, and when the first of them came."""
+    counted_at: int = 0
 
     @property
     def id(self) -> str:
@@ -42,6 +45,18 @@ class Trigger:
     def acts(self) -> bool:
         """It has a schedule whose slots want an answer."""
         return self.kind == "clock" and self.enabled and not self.removed
+
+    @property
+    def thins(self) -> bool:
+        """Not every arrival makes a run."""
+        return self.automation.wish.nth is not None and self.name in ("hook", "clock")
+
+    def nth(self, now: int) -> tuple[int, int]:
+        """Which of those that count together one of now is, and when the first of them came."""
+        wish = self.automation.wish.nth
+        assert wish is not None
+        over = wish[1] is not None and now - self.counted_at > wish[1] * MICRO
+        return (1, now) if over or not self.counted else (self.counted + 1, self.counted_at)
 
     def moves_on(self, after: int) -> None:
         """What came up to then is answered; nothing more is owed where nothing comes."""

@@ -13,7 +13,7 @@ from nightporter import admission
 from nightporter.clock import Instant
 from nightporter.dispatch import Claimed
 from nightporter.errors import StoreError
-from nightporter.operations import sleep, work
+from nightporter.operations import missed, sleep, work
 from nightporter.sources import clock
 from nightporter.store import Store, Tx
 from nightporter.store.sql_port import Row
@@ -244,7 +244,7 @@ def admit(tx: Tx, firings: Sequence[Firing | Settled], *, now: Instant) -> list[
 @contextlib.contextmanager
 def overheard(watched: Watched) -> Iterator[None]:
     """Every admission, whoever asks for it, is noted."""
-    places = (clock, sleep, work)
+    places = (clock, missed, sleep, work)
     _watching.append(watched)
     for place in places:
         place.admit = admit  # type: ignore[attr-defined]  # by name, as they import it

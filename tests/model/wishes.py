@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from functools import lru_cache
 from typing import Any
@@ -24,8 +24,10 @@ from nightporter.words import (
     MissedPolicy,
     Outcome,
     Overlap,
+    QuietHours,
     Reason,
     Retry,
+    Threshold,
     TriggerSpec,
 )
 from words import a_clock_trigger, a_definition
@@ -77,8 +79,13 @@ class Wish:
     priority: int = 50
     missed: tuple[str, int | None] | None = None
     """The policy of missed slots, and how many seconds it reaches back."""
+    nth: tuple[int, int | None] | None = None
+    """Only every so many arrivals make a run, and within how many seconds they count together."""
+    quiet: int | None = None
+    """From which hour on nothing starts by itself, for `QUIET` hours."""
 
 
+QUIET = 4
 OVERLAPS = st.sampled_from([None, Overlap.SKIP, Overlap.QUEUE, Overlap.QUEUE, Overlap.PARALLEL, Overlap.REPLACE])
 PARTS: dict[str, st.SearchStrategy[Any]] = {
     "runner": st.sampled_from(["echo", "python", "script", "function", "function"]),
@@ -103,6 +110,8 @@ PARTS: dict[str, st.SearchStrategy[Any]] = {
     "missed": st.sampled_from([
         None, None, None, ("run_once", None), ("run_once", 1800), ("skip", None), ("review", None), ("review", 7200),
         ("run_all", None), ("run_all", 600)]),
+    "nth": st.sampled_from([*[None] * 6, (2, None), (3, None), (2, 60), (3, 3600)]),
+    "quiet": st.sampled_from([*[None] * 6, 0, 6, 22]),
 }
 assert set(PARTS) == {f.name for f in fields(Wish)}
 
@@ -129,19 +138,24 @@ def fixed(wish: Wish, now: Instant) -> Wish:
 @lru_cache(maxsize=4096)
 def definition_of(name: str, wish: Wish) -> Definition:
     """What is written for a wish whose instants are fixed."""
-    triggers = [TriggerSpec("hook", "call", overlap=wish.hook, enabled=wish.hook_on)]
+    nth = None if wish.nth is None else Threshold(
+        wish.nth[0], None if wish.nth[1] is None else timedelta(seconds=wish.nth[1]))
+    triggers = [TriggerSpec("hook", "call", overlap=wish.hook, enabled=wish.hook_on, threshold=nth)]
     if wish.schedule is not None:
         kind, expression, zone = wish.schedule  # type: ignore[misc]  # fixed: it is a plan
-        triggers.append(a_clock_trigger(
+        triggers.append(replace(a_clock_trigger(
             expression, kind=kind, timezone=zone, overlap=wish.clock, enabled=wish.clock_on,
             missed=None if wish.missed is None else Missed(
-                MissedPolicy(wish.missed[0]), None if wish.missed[1] is None else timedelta(seconds=wish.missed[1]))))
+                MissedPolicy(wish.missed[0]), None if wish.missed[1] is None else timedelta(seconds=wish.missed[1]))),
+            threshold=nth))
     return a_definition(
         name, runner=wish.runner, triggers=triggers, deliver=[SENT_TO[d] for d in sorted(wish.deliver)],
         limits=Limits(per_hour=wish.per_hour, queued=wish.queued, concurrent=wish.concurrent, timeout=None),
         retry=Retry(attempts=wish.attempts, on=wish.retry_on), cooldown=timedelta(seconds=wish.cooldown),
         idempotent=wish.idempotent, on_crash=wish.on_crash, priority=wish.priority,
         expires=None if wish.expires is None else Instant(wish.expires), workspace=workspace_of(name),
+        quiet_hours=None if wish.quiet is None else QuietHours(
+            (f"{wish.quiet:02}:00-{(wish.quiet + QUIET) % 24:02}:00",)),
         failures=Failures(pause_after=None, pause_after_schedule_errors=None),
     )
 

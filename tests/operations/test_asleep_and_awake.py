@@ -14,7 +14,7 @@ from nightporter.errors import Conflict, NotFound, StoreError
 from nightporter.sources.clock import settle
 from nightporter.states import AutomationState
 from nightporter.store import Store, Tx, open_store
-from nightporter.words import Ended, Ending, Limits, Reason, Schedule, TriggerSpec
+from nightporter.words import Ended, Ending, ErrorClass, Limits, Reason, Schedule, TriggerSpec
 from words import a_clock_trigger, rows
 
 
@@ -241,6 +241,18 @@ def test_a_one_shot_whose_only_run_is_cancelled_is_completed(night: Night) -> No
     [(run,)] = night.sql("SELECT id FROM run")
     night.cancel(run)
     assert night.row(brief).state == AutomationState.COMPLETED
+    assert night.found() == {}
+
+
+def test_what_failed_before_a_change_that_makes_it_act_again_is_no_error_in_a_row_any_more(night: Night) -> None:
+    brief = night.define("brief", TriggerSpec("clock", "clock", schedule=Schedule("at", "2026-03-27T09:00", "UTC")))
+    night.next_hour()
+    night.work(Ended.failed(ErrorClass.EXCEPTION, "KeyError"))
+    assert night.row(brief).state == AutomationState.COMPLETED
+    night.pass_time(minutes=5)
+    night.define("brief", EVERY_HOUR)
+    assert night.row(brief).state == AutomationState.ACTIVE
+    assert night.sql("SELECT errors_in_a_row FROM automation") == [(0,)]
     assert night.found() == {}
 
 

@@ -137,7 +137,8 @@ class Copier:
         """All of it again, so many days later; its runs count for that month."""
         if not self._postgres:
             self._connection.create_scalar_function(
-                "later", lambda text, n: f"{int(text, 16) + n * 86_400_000:011x}", 2, deterministic=True)
+                "later", lambda text, n: None if text is None else f"{int(text, 16) + n * 86_400_000:011x}", 2,
+                deterministic=True)
         self._connection.execute("BEGIN")
         self._connection.execute("DELETE FROM shift")
         self._connection.execute(f"INSERT INTO shift VALUES ({days})")

@@ -211,6 +211,7 @@ def _go_on(
     armed = arm(tx, row.id, since=now, now=now)
     if armed and state is AutomationState.COMPLETED:
         tx.enable(row.id, by=by, now=now)
+        log_change(tx, row.id, "enable", by, "", now)
     if state is not AutomationState.ACTIVE:
         tx.unpause_runs(row.id)
 
