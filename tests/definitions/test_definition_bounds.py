@@ -159,7 +159,9 @@ END:VCALENDAR
 """
 
 
-def test_the_all_day_events_of_a_calendar_are_days_and_a_bad_one_spoils_nothing(tmp_path: Path) -> None:
+def test_the_all_day_events_of_a_calendar_are_days_and_a_bad_one_is_named_and_spoils_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "days.ics").write_text(CALENDAR)
     days = days_of_calendar(tmp_path / "days.ics", NOW, most=100)
     assert Days("2026-12-25", "2026-12-26", "Christmas") in days
@@ -167,6 +169,9 @@ def test_the_all_day_events_of_a_calendar_are_days_and_a_bad_one_spoils_nothing(
     assert unity[:5] == ["2025-10-03", "2026-10-03", "2028-10-04", "2029-10-03", "2030-10-03"]
     assert unity[-1] == "2035-10-03"
     assert {each.name for each in days} == {"Christmas", "Unity Day", "Unity Day (moved)"}
+    named = [record.getMessage() for record in caplog.records]
+    assert all("calendar.unreadable_day" in each for each in named)
+    assert any("a bomb" in each for each in named)
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,15 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+from nightporter import logs
 from nightporter.clock import Instant, moment
 from nightporter.errors import BadInput, NightporterError
 from nightporter.rules.legible import legible
 from nightporter.rules.recurrence import Recurrence
 from nightporter.rules.rrule import end_of_rule, parse_rule
 from nightporter.words.bounds import Days
+
+log = logs.get(__name__)
 
 LARGEST: Final = 1_000_000
 """Bytes of one calendar."""
@@ -39,7 +42,8 @@ def days_of_calendar(path: Path, now: Instant, *, most: int) -> tuple[Days, ...]
         try:
             for first, last in _spans(event, begin, end, moved):
                 found.add((first.isoformat(), last.isoformat(), _text(event, "SUMMARY")))
-        except Exception:
+        except Exception as error:  # the others are days all the same
+            log.warning("calendar.unreadable_day", calendar=path.name, day=_text(event, "SUMMARY"), error=str(error))
             continue
         if len(found) > most:
             raise BadInput(f"the calendar {path.name!r} has too many days", why=f"{most} are the most",
