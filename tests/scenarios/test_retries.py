@@ -86,6 +86,41 @@ def test_what_is_wrongly_set_up_is_not_tried_again(store: Store, error: ErrorCla
     assert night.found() == {}
 
 
+def test_who_is_asked_to_come_back_in_an_hour_comes_no_sooner_and_not_much_later(store: Store) -> None:
+    """S-33: 429 with Retry-After: 3600, and another process in between."""
+    night = a_night(store, "10:00")
+    automation = night.define("asks")
+    night.run(automation, Ended.failed(ErrorClass.TRANSIENT, "429", retry_after=timedelta(hours=1)))
+    night.pass_time(minutes=59)
+    night.change_shifts()
+    assert night.begin(10) == []
+    night.pass_time(minutes=17)
+    [again] = night.begin(10)
+    assert again.work.attempt == 2
+    night.finish(again)
+    assert night.found() == {}
+
+
+def test_what_is_wrongly_set_up_again_and_again_is_paused_and_that_is_said_with_the_way_back(store: Store) -> None:
+    """S-33."""
+    night = a_night(store, "09:59")
+    automation = night.define("asks", a_clock_trigger("*/15 * * * *"))
+    for slot in ("10:00", "10:15", "10:30", "10:45", "11:00"):
+        assert night.row(automation).state == "active"
+        until(night, slot)
+        night.work(Ended.failed(ErrorClass.CONFIGURATION, "401 unauthorized"))
+    assert night.row(automation).state == "auto_paused"
+    night.pass_time(hours=1)
+    assert night.begin(10) == []
+    [(text,)] = night.sql("SELECT text FROM inbox WHERE kind = 'auto_paused'")
+    assert "nightporter enable asks" in text
+    night.enable(automation)
+    until(night, "12:15")
+    assert night.lines("verdict", "reason", "slots")[-2:] == [("collapsed", "paused", 4), ("admitted", None, None)]
+    night.work()
+    assert night.found() == {}
+
+
 def test_what_is_dead_after_three_attempts_is_told_once_and_stays_dead_beside_its_replay(store: Store) -> None:
     """S-35."""
     night = a_night(store, "10:00")
