@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -192,3 +193,9 @@ def test_what_is_no_calendar_of_holidays_is_refused(tmp_path: Path, content: byt
         days_of_calendar(path, NOW, most=100)
     assert says in refused.value.what
     assert refused.value.next
+
+
+def test_a_pipe_in_the_place_of_a_calendar_is_refused_and_holds_nobody_up(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "days.ics")
+    with pytest.raises(BadInput, match="cannot be read"):
+        days_of_calendar(tmp_path / "days.ics", NOW, most=100)

@@ -22,6 +22,10 @@ class Hit(Porter):
     order: dict[str, Any]
     passed: Callable[[str], None]
 
+    def _define(self, name: str, target: Any, triggers: Any, policy: dict[str, Any]) -> None:
+        # Work that dies with its desk fails again and again, and is to go on all the same.
+        super()._define(name, target, triggers, {"failures": {"pause_after": "none"}, **policy})
+
 
 class World(Protocol):
     def __call__(self, desk: Hit) -> None: ...

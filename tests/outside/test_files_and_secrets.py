@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nightporter.errors import BadInput, NotPermitted
-from nightporter.outside.files import inside, write_durably
+from nightporter.outside.files import inside, read_regular, write_durably
 from nightporter.outside.secrets import SecretUnavailable, check_reference, resolve
 
 
@@ -105,3 +105,13 @@ def test_what_is_no_reference_is_refused_without_repeating_it(given: str) -> Non
         check_reference(given)
     said = str(caught.value).replace("env:NAME", "").replace("file:/absolute/path", "")
     assert not given or given not in said
+
+
+def test_what_is_no_file_with_content_is_refused_and_holds_nobody_up(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (pipe, tmp_path, Path("/dev/zero")):
+        with pytest.raises(OSError, match=r"not a file|directory"):
+            read_regular(path, 100)
+    with pytest.raises(SecretUnavailable, match="cannot be read"):
+        resolve(f"file:{pipe}")

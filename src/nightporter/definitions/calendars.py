@@ -14,6 +14,7 @@ from typing import Any, Final
 from nightporter import logs
 from nightporter.clock import Instant, moment
 from nightporter.errors import BadInput, NightporterError
+from nightporter.outside.files import read_regular
 from nightporter.rules.legible import legible
 from nightporter.rules.recurrence import Recurrence
 from nightporter.rules.rrule import end_of_rule, parse_rule
@@ -59,8 +60,7 @@ def _events(path: Path) -> list[Any]:
     from icalendar import Calendar
 
     try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST + 1)
+        content = read_regular(path, LARGEST + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise BadInput(f"the calendar {str(path)!r} cannot be read", why=reason,

@@ -25,6 +25,7 @@ from nightporter.definitions.reading import read
 from nightporter.definitions.triggers import as_name
 from nightporter.definitions.written import Place
 from nightporter.errors import BadDefinition, BadInput
+from nightporter.outside.files import read_regular
 from nightporter.words import Definition
 
 log = logs.get(__name__)
@@ -173,8 +174,7 @@ def _digest(content: bytes, beside: Iterable[Path]) -> str:
     digest = hashlib.sha256(b"%d\n" % _READING + content)
     for path in dict.fromkeys(beside):
         try:
-            with path.open("rb") as file:
-                digest.update(b"\0" + file.read(CALENDAR + 1))
+            digest.update(b"\0" + read_regular(path, CALENDAR + 1))
         except (OSError, ValueError):
             digest.update(b"\1")
     return digest.hexdigest()

@@ -165,11 +165,11 @@ def _notice(tried: Tried) -> Notice | None:
 def _together(tried: Tried, standing: Standing) -> Row:
     """What is said of a result that was given up: all of one incident are one message."""
     sending, parcel = tried.sending, tried.sending.parcel
-    many = f"{standing.times} results were not delivered to {sending.lane}"
     text = (f"{parcel.run_id} of {parcel.automation} was not delivered to {sending.lane}. {tried.sent.error}\n"
             f"nightporter deliver {parcel.run_id} sends it again; the work is not repeated.\n")
     return (message_of(standing.id), parcel.workspace, "", sending.automation_id, parcel.run_id, "given_up",
-            many if standing.times > 1 else f"{parcel.automation}: a result was not delivered", text)
+            f"results were not delivered to {sending.lane}" if standing.times > 1
+            else f"{parcel.automation}: a result was not delivered", text)
 
 
 def _end(tried: Tried, state: DeliveryState, reason: Reason | None) -> tuple[object, ...]:

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, Literal
 
 from nightporter.clock import DAY, MINUTE, SECOND, Instant
@@ -92,7 +92,8 @@ def meetings(tx: Tx, now: Instant, *, span: int = SPAN, budget: int = BUDGET) ->
     """Automations that are due in the same minute again and again within `span`; fewer days where slots are many."""
     rows = [row for row in tx.read_calendar() if row[7] == "active"]
     fires = [
-        (at, row[2]) for at, _, row in islice(_merged(rows, now, now), budget) if at <= now + span
+        (at, row[2])
+        for at, _, row in takewhile(lambda fire: fire[0] <= now + span, islice(_merged(rows, now, now), budget))
     ]
     if len(fires) == budget:
         span = max(fires[-1][0] - now, 1)

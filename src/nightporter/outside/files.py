@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import tempfile
 from pathlib import Path
 
@@ -23,6 +25,16 @@ def inside(base: Path, path: str | Path) -> Path:
             next=f"write a path relative to {str(base)!r}",
         )
     return target
+
+
+def read_regular(path: Path, most: int) -> bytes:
+    """The first `most` bytes of a file. Raises OSError for what is none: a named pipe would hold us until somebody
+    writes to it."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is not a file with content", str(path))
+        return file.read(most)
 
 
 def write_durably(path: Path, content: bytes, *, mode: int = 0o600, owner: tuple[int, int] | None = None) -> None:

@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 
 from nightporter.errors import BadInput
+from nightporter.outside.files import read_regular
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LARGEST = 65_536
@@ -54,8 +55,7 @@ def resolve(reference: str) -> str:
         return value
     path = Path(name).expanduser()
     try:
-        with path.open("rb") as file:
-            content = file.read(_LARGEST + 1)
+        content = read_regular(path, _LARGEST + 1)
     except OSError as error:
         raise SecretUnavailable(
             f"the secret {reference} cannot be read", why=error.strerror or str(error),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nightporter.errors import NightporterError
 from nightporter.outside.commands import Command
+from nightporter.outside.files import read_regular
 from nightporter.outside.processes import Finished, NotStarted
 from nightporter.words import Ended, ErrorClass
 
@@ -82,8 +83,7 @@ def _starts_in_scratch(command: Command) -> bool:
 
 def _why_not_executed(program: str) -> str:
     try:
-        with Path(program).open("rb") as file:
-            first = file.readline(300)
+        first = b"".join(read_regular(Path(program), 300).splitlines(keepends=True)[:1])
     except OSError:
         first = b""
     if first.startswith(b"#!") and first.endswith(b"\r\n"):

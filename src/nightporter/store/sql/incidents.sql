@@ -5,7 +5,7 @@
 UPDATE incident SET state = 'open', count = incident.count + r.count, last_at = :now, subject = r.subject,
        automation_id = r.automation_id, error = r.error, resolved_at = NULL, decided_at = NULL, decided_by = '', note = ''
 FROM @rows(route text, signature text, automation_id text, subject text, error text, count int, over_since int) AS r
-WHERE incident.state = 'resolved' AND incident.resolved_at > r.over_since
+WHERE incident.state = 'resolved' AND incident.resolved_at >= r.over_since
   AND incident.id = (SELECT max(i.id) FROM incident i
                      WHERE i.state = 'resolved' AND i.route = r.route AND i.signature = r.signature)
   AND NOT EXISTS (SELECT 1 FROM incident s

@@ -60,7 +60,10 @@ def dead(
                 raise BadInput("--run belongs to --dismiss", next=f"nightporter explain {run} says how it died")
             show_runs(place, dead_ones(place, chosen, cursor), "No dead letters.")
             return
-        ids = [place.read(lambda tx: resolve_run(tx, run))] if run else [r.id for r in dead_ones(place, chosen).items]
+        if run is not None and (name, since, reason, error, cursor) != (None, None, "", "", ""):
+            raise BadInput("--run is one dead letter, and the filters are about many", next="leave one of them out")
+        shown = [] if run else dead_ones(place, chosen, cursor).items
+        ids = [place.read(lambda tx: resolve_run(tx, run))] if run else [r.id for r in shown]
         by = person()
         count = place.change(lambda tx: operations.dismiss_dead(tx, ids, by=by, now=place.clock.now()), dry_run=dry_run)
         place.out.answer({"dismissed": count, "dry_run": dry_run},
