@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from fire.accounts import audited
-from fire.house import BOOT_LIMIT, Desk, House, Ledger, a_house, until
+from fire.house import Desk, House, Ledger, a_house, until
 from fire.recorder import a_world
 from nightporter import operations
 from nightporter.clock import SECOND, Instant, SystemClock, micros, rfc3339
@@ -17,6 +17,8 @@ from nightporter.store import open_store
 from nightporter.words import Definition, Limits, Overlap, Target, TriggerSpec
 
 AUTOMATIONS, TRIGGERS = 100, 100
+ANSWERED_WITHIN = 10.0
+"""Seconds, as S-29 has it: a boot in the middle of it answers thousands of slots before it is ready."""
 HERD = AUTOMATIONS * TRIGGERS
 IN_A_MOMENT = timedelta(seconds=4)
 """Time enough to write ten thousand triggers down and to start a desk. Should it not be, they are due at its boot."""
@@ -66,7 +68,7 @@ def test_ten_thousand_due_at_one_instant_survive_desks_that_die_half_way(store_u
         assert house.ledger.count("run WHERE ended_at IS NOT NULL") < HERD
         house.open("empty").ready()
         _all_have_ended(house)
-        assert max(house.boots()) < BOOT_LIMIT
+        assert max(house.boots()) < ANSWERED_WITHIN
 
 
 def _all_have_ended(house: House) -> None:
