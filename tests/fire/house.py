@@ -26,7 +26,7 @@ PATIENCE = 60.0
 """Seconds after which what should have happened has not, on a machine that has much else to do."""
 LINES = 10
 """As many times that long, a line of runs that wait for one another gets shorter."""
-BOOT_LIMIT = 3.0
+BOOT_LIMIT = 5.0
 QUICK = {"beat": 0.2, "lease": 1.0, "sweep": 0.4, "drain": 5.0, "boot_push": 0.0}
 """Settings of a desk that notices within a second what takes a minute by default."""
 
