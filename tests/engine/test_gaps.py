@@ -15,9 +15,12 @@ from desks import until
 from engines import Engines
 
 import nightporter.engine
-from nightporter.clock import HOUR, MINUTE, SECOND, Clock, Instant, ManualClock
+from nightporter.clock import HOUR, MINUTE, SECOND, Clock, Instant, Kick, ManualClock
 from nightporter.engine import Engine
 from nightporter.engine.gaps import ClockWatch, Gap, Mark, since_it_was_kept
+from nightporter.engine.sources import Sources
+from nightporter.sources.clock import ClockSource
+from nightporter.store import Store, Tx
 from nightporter.store.postgres import PostgresStore
 from nightporter.words import Missed, MissedPolicy
 from words import a_clock_trigger, an_automation, rows
@@ -227,6 +230,48 @@ async def test_a_store_that_was_put_back_runs_nothing_by_itself_that_may_have_ru
     await third.start()
     assert len(gaps(third)) == 1, "it is told once"
     assert len(told(third)) == 1
+
+
+async def test_a_desk_that_dies_while_it_answers_for_a_store_that_was_put_back_leaves_its_doubts_to_the_next(
+    engines: Engines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = ManualClock(at(2026, 3, 27, 8))
+    first = engines(clock=clock)
+    await first.start()
+    an_automation(first.store, now=clock.now(), triggers=[a_clock_trigger()])
+    ledger = await first.read(lambda tx: tx.setting("ledger"))
+    await first.stop()
+    kept = at(2026, 3, 27, 10)
+    (tmp_path / "home" / "kept.json").write_text(json.dumps({"ledger": ledger, "at": kept}))
+    clock.advance(timedelta(hours=2, seconds=30))
+    dying = engines(clock=clock)
+    with monkeypatch.context() as patch:
+        patch.setattr(ClockSource, "tick", lambda *_: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            await dying.start()
+    again = engines(clock=clock)
+    await again.start()
+    assert gaps(again) == [("restored", at(2026, 3, 27, 8), kept)]
+    assert rows(again.store, "SELECT verdict FROM firing") == [("missed",)]
+    assert rows(again.store, "SELECT count(*) FROM run") == [(0,)]
+
+
+def test_the_mark_beside_the_store_is_never_ahead_of_what_was_committed(store: Store, tmp_path: Path) -> None:
+    clock = ManualClock(at(2026, 3, 27, 8))
+    store.write(lambda tx: tx.join("wrk_a", role="desk", host="here", pid=1, lock_path="", now=clock.now()))
+    sources = Sources(store, clock, Kick(), me=lambda: "wrk_a", mark=tmp_path / "kept.json")
+    sources.take_over(lambda: None)
+    clock.advance(timedelta(minutes=5))
+
+    def fails(tx: Tx) -> None:
+        sources.note(tx)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        store.write(fails)
+    sources.watch()
+    [(high,)] = rows(store, "SELECT value FROM setting WHERE key = 'clock_high_water'")
+    assert json.loads((tmp_path / "kept.json").read_text())["at"] <= int(high)
 
 
 async def test_the_mark_beside_the_store_follows_what_is_kept(engines: Engines, tmp_path: Path) -> None:

@@ -10,16 +10,18 @@ import pytest
 from builders import SAID, Night
 from scenes import HOOK, a_night, at, slots, told, until
 
-from nightporter.clock import ManualClock
+from nightporter.clock import MINUTE, Kick, ManualClock
 from nightporter.dispatch import Claimed
+from nightporter.sources.clock import ClockSource, Restart
 from nightporter.store import Store, open_store
-from nightporter.words import Ended, Ending, Limits, Overlap, Reason
+from nightporter.words import Ended, Ending, Limits, Missed, MissedPolicy, Overlap, Reason
 from words import a_clock_trigger
 
 
 def brief(night: Night, overlap: Overlap, **rest: Any) -> str:
     limits = replace(rest.pop("limits", Limits()), timeout=timedelta(hours=2))
-    return night.define("brief", a_clock_trigger("*/15 * * * *", overlap=overlap), limits=limits, **rest)
+    trigger = a_clock_trigger("*/15 * * * *", overlap=overlap, missed=rest.pop("missed", None))
+    return night.define("brief", trigger, limits=limits, **rest)
 
 
 def begun(night: Night, room: int = 10) -> list[str]:
@@ -109,6 +111,28 @@ def test_under_queue_slots_run_one_by_one_in_their_order_and_late(store: Store) 
             [flying] = found
     assert order == ["10:15", "10:30", "10:45"]
     assert late(night) == [("10:00", 0), ("10:15", 1), ("10:30", 1), ("10:45", 1)]
+    assert night.found() == {}
+
+
+def test_under_queue_what_was_put_off_after_a_restart_still_goes_before_what_came_later(store: Store) -> None:
+    """S-31: nobody was there from 10:00 to 10:50, and what is overdue begins later by up to twenty minutes."""
+    night = a_night(store, "09:50")
+    brief(night, Overlap.QUEUE, missed=Missed(MissedPolicy.RUN_ALL))
+    flying = started_at_ten(night)
+    night.clock.advance(timedelta(minutes=50))
+    source = ClockSource(store, night.clock, Kick())
+    while source.tick(Restart(push=20 * MINUTE)):
+        pass
+    until(night, "11:15")
+    night.finish(flying)
+    order: list[str] = []
+    while len(order) < 5:
+        night.pass_time(minutes=1)
+        for claimed in night.begin(10):
+            order += told([claimed.work.scheduled_for or 0])
+            night.pass_time(minutes=1)
+            night.finish(claimed)
+    assert order == ["10:15", "10:30", "10:45", "11:00", "11:15"]
     assert night.found() == {}
 
 

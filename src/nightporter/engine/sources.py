@@ -74,7 +74,7 @@ class Sources:
         try:
             self.answer(Restart(push, self._since_it_was_kept()))
             load()
-            self._store.write(self._note)
+            self._store.write(self._caught_up)
             with self._lock:
                 ours = self.leading = me == self._me() and not self._closed
         except LostLead:
@@ -101,13 +101,23 @@ class Sources:
         if self.leading:
             self._note(tx)
 
+    def _caught_up(self, tx: Tx) -> None:
+        # A store that was put back is as old as it is until everything is answered that may have run already: whoever
+        # takes over from one that dies before has the same doubts.
+        if (kept := self._mark.read(ledger_of(tx))) is not None:
+            tx.raise_setting("clock_high_water", kept)
+        self._note(tx)
+
     def _note(self, tx: Tx) -> None:
-        if self.evaluated_at is not None:
-            now = self._clock.now()
-            tx.put_setting("due_evaluated_at", str(self.evaluated_at))
-            tx.raise_setting("clock_high_water", now)
-            tell(tx, evaluated_at=self.evaluated_at, now=now)
-            self._kept = ledger_of(tx), now
+        if self.evaluated_at is None:
+            return
+        now = self._clock.now()
+        # What is raised here is no fact before its commit: the file beside the store says what an earlier one left.
+        if (high := tx.setting_instant("clock_high_water")) is not None:
+            self._kept = ledger_of(tx), high
+        tx.put_setting("due_evaluated_at", str(self.evaluated_at))
+        tx.raise_setting("clock_high_water", now)
+        tell(tx, evaluated_at=self.evaluated_at, now=now)
 
     # -- gaps ---------------------------------------------------------------------------------------------------
 
@@ -124,8 +134,6 @@ class Sources:
         found = [gap for gap in since_it_was_kept(high, kept, self._clock.now())
                  if gap.kind != "step_back" or all(row.gap_to != gap.end for row in tx.gaps(since=gap.end - 1))]
         write_down(tx, found, worker=self._me())
-        if kept is not None:  # what was put back is told once
-            tx.raise_setting("clock_high_water", kept)
         return found
 
     def watch(self) -> bool:

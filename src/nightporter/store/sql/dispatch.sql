@@ -236,13 +236,15 @@ SELECT id, token, cancel_reason, cancel_by FROM run WHERE state IN ('queued', 'r
   AND state = 'running' AND worker = :worker AND cancel_at IS NOT NULL;
 
 -- name: run_behind
--- The runs that wait for another run of these automations, oldest first.
+-- The runs that wait for another run of these automations. Those that go one after another go in the order of their
+-- slots, however late each was put off to begin, where those behind a ceiling go by rank.
 SELECT run.automation_id, run.id, run.blocked, a.concurrent, run.source, a.state
 FROM @rows(automation_id text) AS r
 JOIN run ON run.automation_id = r.automation_id
 JOIN automation a ON a.id = r.automation_id
 WHERE run.blocked IN ('overlap', 'concurrency') AND run.state = 'queued'
-ORDER BY run.automation_id, run.rank;
+ORDER BY run.automation_id,
+         CASE WHEN run.blocked = 'overlap' THEN coalesce(run.scheduled_for, run.queued_at) ELSE run.rank END, run.rank;
 
 -- name: automation_going
 -- How many of an automation's runs are running, and how many stand in the way of a run that must go alone.
