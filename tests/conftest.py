@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import signal
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
@@ -55,19 +56,27 @@ def postgres_url(databases: Databases) -> Iterator[str]:
 
 @pytest.fixture
 def migrated_postgres_url(databases: Databases) -> Iterator[str]:
-    """A fresh database with the newest schema: what a store opens fastest."""
-    name = f"store_{databases.worker}_{next(_numbers)}"
+    """An empty database with the newest schema: what a store opens fastest."""
+    name = databases.lend()
     try:
-        yield databases.create(name, migrated=True)
+        yield databases.url(name)
     finally:
-        databases.drop(name)
+        databases.give_back(name)
+
+
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty file with the newest schema, to be copied."""
+    path = tmp_path_factory.mktemp("migrated") / "ledger.db"
+    open_store(str(path), now=START).close()
+    return path
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def store_url(request: pytest.FixtureRequest, tmp_path: Path, migrated_file: Path) -> str:
     """Where a store may be opened, on each database in turn. Two stores opened on it share one ledger."""
     if request.param == "sqlite":
-        return str(tmp_path / "ledger.db")
+        return str(shutil.copy(migrated_file, tmp_path / "ledger.db"))
     return str(request.getfixturevalue("migrated_postgres_url"))
 
 

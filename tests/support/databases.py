@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,6 +24,23 @@ from nightporter.store import open_store
 
 TEMPLATE = "nightporter_template"
 PREFIX = "nightporter-postgres-"
+GROWN = 4_000_000
+"""Bytes by which a database may have grown when it is lent again."""
+SHAPE = """
+SELECT md5(string_agg(part, '|' ORDER BY part)) FROM (
+    SELECT concat_ws(',', relname, relkind, relnatts, relchecks, reloptions::text, relhastriggers, reltuples > 0)
+    FROM pg_class WHERE relnamespace = 'public'::regnamespace
+    UNION ALL SELECT concat_ws(',', attrelid::regclass, attname, atttypid, attnotnull, attisdropped)
+    FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid WHERE relnamespace = 'public'::regnamespace
+    UNION ALL SELECT concat_ws(',', conname, contype) FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+    UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+    UNION ALL SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_'
+    UNION ALL SELECT setconfig::text FROM pg_db_role_setting JOIN pg_database ON pg_database.oid = setdatabase
+    WHERE datname = current_database()
+    UNION ALL SELECT concat_ws('=', key, value) FROM setting WHERE key = 'schema_version'
+) AS parts (part)
+"""
+"""Whatever a test may have changed of a database besides its rows."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +50,48 @@ class Databases:
     server: Any
     worker: str
     admin: psycopg.Connection[tuple[Any, ...]]
+    _shelf: list[str] = field(default_factory=list)
+    _shapes: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """Of the databases that are lent: their shape and their size when they were new."""
+
+    def lend(self) -> str:
+        """The name of a database with the newest schema and nothing in it: a new one, or one that was given back."""
+        if self._shelf:
+            return self._shelf.pop()
+        name = f"store_{self.worker}_{len(self._shapes)}"
+        self.create(name, migrated=True)
+        with psycopg.connect(self.url(name), autocommit=True) as connection:
+            self._shapes[name] = self._shape(connection, name)
+        return name
+
+    def give_back(self, name: str) -> None:
+        """Empty it for the next test; one that somebody is still connected to, or that is no longer as it was, goes."""
+        if self._is_left(name):
+            with psycopg.connect(self.url(name), autocommit=True) as connection:
+                shape, size = self._shape(connection, name)
+                first, small = self._shapes[name]
+                if shape == first and size - small < GROWN:
+                    connection.execute("; ".join(
+                        f'DELETE FROM "{table}"' + (" WHERE key <> 'schema_version'" if table == "setting" else "")
+                        for [table] in connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+                    ).encode())
+                    self._shelf.append(name)
+                    return
+        self.drop(name)
+
+    def _is_left(self, name: str) -> bool:
+        # A connection that was closed is gone a moment later.
+        for _ in range(20):
+            row = self.admin.execute("SELECT 1 FROM pg_stat_activity WHERE datname = %s", (name,)).fetchone()
+            if row is None:
+                return True
+            time.sleep(0.005)
+        return False
+
+    def _shape(self, connection: psycopg.Connection[tuple[Any, ...]], name: str) -> tuple[str, int]:
+        [(size,)] = self.admin.execute("SELECT pg_database_size(%s)", (name,)).fetchall()
+        [(shape,)] = connection.execute(SHAPE).fetchall()
+        return shape, size
 
     def create(self, name: str, *, migrated: bool) -> str:
         """A new database's URL; `migrated` ones are copied from a template, which is far cheaper than migrating."""
