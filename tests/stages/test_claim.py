@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 from night import Night
+from turns import waits_for_a_lock
 
 from nightporter import operations
 from nightporter.clock import Instant, ManualClock
@@ -35,12 +36,6 @@ def admitted(night: Night, automation: str, **of: Any) -> RunId:
     answer = fire(night.store, automation, now=night.clock.now(), **of)
     assert answer.run_id is not None
     return answer.run_id
-
-
-def waits_for_a_lock(store: Store) -> bool:
-    """Whether somebody in this PostgreSQL database stands still until another lets go."""
-    return bool(rows(store, "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() "
-                            "AND wait_event_type = 'Lock'"))
 
 
 # -- what a claim is ------------------------------------------------------------------------------------------------

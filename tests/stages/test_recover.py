@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from night import Night
+from turns import waits_for_a_lock
 
 from nightporter.clock import ManualClock
 from nightporter.dispatch import Claimed
@@ -242,8 +243,7 @@ def test_what_a_worker_that_still_lives_writes_down_at_the_last_moment_is_seen(
         living = pool.submit(other.write, write)
         assert writing.wait(20)
         taking = pool.submit(night.recover)
-        waits = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        while store.dialect == "postgres" and not rows(store, waits):
+        while store.dialect == "postgres" and not waits_for_a_lock(store):
             assert not taking.done()
         go_on.set()
         living.result(20)

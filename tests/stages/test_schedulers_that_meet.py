@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
 from armed import armed_at, cron, every, lines, tick_all
+from turns import waits_for_a_lock
 
 from nightporter.clock import MINUTE, Kick, ManualClock
 from nightporter.errors import LostLead
@@ -15,9 +17,10 @@ from nightporter.rules.zones import TZDATA
 from nightporter.sources import plan as plan_module
 from nightporter.sources.clock import ClockSource, answer
 from nightporter.sources.plan import read_and_plan
-from nightporter.store import Store, open_store
+from nightporter.sources.telling import tell
+from nightporter.store import Store, Tx, open_store
 from nightporter.store.tx_clock import schedule_from, schedule_text
-from nightporter.words import Schedule
+from nightporter.words import Missed, MissedPolicy, Schedule
 from words import rows, trigger_of
 
 
@@ -140,3 +143,48 @@ def test_one_who_was_succeeded_puts_no_trigger_aside(store: Store, clock: Manual
     with pytest.raises(LostLead):
         ClockSource(store, clock, Kick(), leads=lambda _: False).tick()
     assert rows(store, "SELECT count(*) FROM quarantine") == [(0,)]
+
+
+def test_what_is_missed_while_somebody_tells_of_what_was_missed_before_is_told_too(
+    store_url: str, clock: ManualClock
+) -> None:
+    one, other = (open_store(store_url, now=clock.now(), patience=20.0) for _ in range(2))
+    for name in ("brief", "report"):
+        cron(one, clock, "0 * * * *", name=name, missed=Missed(MissedPolicy.REVIEW))
+    clock.advance(timedelta(hours=2, minutes=30))
+    now = clock.now()
+    first, second = (read_and_plan(armed, now) for armed in one.read(lambda tx: tx.due(now, 10)))
+    one.write(lambda tx: answer(tx, [first], now=now))
+    answered, go_on = threading.Event(), threading.Event()
+
+    def miss(tx: Tx) -> None:
+        answer(tx, [second], now=now)
+        answered.set()
+        assert go_on.wait(20)
+
+    with ThreadPoolExecutor() as pool:
+        missing = pool.submit(one.write, miss)
+        assert answered.wait(20)
+        telling = pool.submit(other.write, lambda tx: tell(tx, evaluated_at=now, now=now))
+        while one.dialect == "postgres" and not telling.done() and not waits_for_a_lock(other):
+            pass
+        go_on.set()
+        missing.result(20)
+        telling.result(20)
+    clock.advance(timedelta(seconds=1))
+    other.write(lambda tx: tell(tx, evaluated_at=clock.now(), now=clock.now()))
+    told = "\n".join(text for (text,) in rows(one, "SELECT text FROM inbox WHERE kind = 'missed'"))
+    assert "brief: 2 wait for you" in told
+    assert "report: 2 wait for you" in told
+    one.close()
+    other.close()
+
+
+def test_what_was_missed_is_told_though_the_clock_was_set_back_since(store: Store, clock: ManualClock) -> None:
+    cron(store, clock, "0 * * * *", missed=Missed(MissedPolicy.REVIEW))
+    clock.advance(timedelta(hours=2, minutes=30))
+    tick_all(ClockSource(store, clock, Kick()))
+    clock.step(timedelta(hours=-5))
+    seen = clock.now()
+    clock.advance(timedelta(seconds=1))
+    assert [store.write(lambda tx: tell(tx, evaluated_at=seen, now=clock.now())) for _ in range(2)] == [1, 0]

@@ -1,4 +1,4 @@
-"""Holding a store's writer, so that what is posted meanwhile shares a group."""
+"""Whose turn it is: a writer is held, so that what is posted meanwhile shares a group, or waits for another."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from nightporter.store import Tx
+from nightporter.store import Store, Tx
 from nightporter.store.writer import Writer
+from words import rows
 
 
 @contextmanager
@@ -25,3 +26,9 @@ def held(writer: Writer) -> Iterator[None]:
         yield
     finally:
         go.set()
+
+
+def waits_for_a_lock(store: Store) -> bool:
+    """Whether somebody in this PostgreSQL database stands still until another lets go."""
+    return bool(rows(store, "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() "
+                            "AND wait_event_type = 'Lock'"))

@@ -33,5 +33,4 @@ def note_missed(tx: Tx, answered: Sequence[tuple[Firing | Settled, Answer]], *, 
         tx.trim_cards(
             {(f.trigger_id.rpartition("/")[0], f.trigger_id) for f, _ in cards}, most=CARDS, note=_NEWER, now=now
         )
-    if tx.setting_instant(UNTOLD) is None:
-        tx.put_setting(UNTOLD, str(now))
+    tx.lower_setting(UNTOLD, now)

@@ -24,9 +24,11 @@ def tell(tx: Tx, *, evaluated_at: Instant, now: Instant) -> int:
     it is told, so that no crash makes it two or none. What is skipped by its policy is no news.
     """
     since = tx.setting_instant(UNTOLD)
-    if since is None or evaluated_at < since:
+    if since is None or evaluated_at < since <= now:  # a time that is still to come: the clock was set back
         return 0
-    tx.drop_setting(UNTOLD)
+    since = tx.drop_setting(UNTOLD)  # whoever is writing something missed is waited for: what it writes is read below
+    if since is None:
+        return 0
     by_workspace: dict[str, list[MissedRow]] = defaultdict(list)
     for row in tx.missed_lines(since=f"fir_{since // 1000:011x}", late=NOT_MISSED):
         if _is_news(row):

@@ -29,6 +29,10 @@ class HeldRun(NamedTuple):
     source: str
 
 
+def _instant(text: str | None) -> Instant | None:
+    return Instant(int(text)) if text is not None and text.isdecimal() and len(text) < 19 else None
+
+
 class SweepTx(TxBase):
     def setting(self, key: str) -> str | None:
         row = self.sql.one("setting_get", key=key)
@@ -36,8 +40,7 @@ class SweepTx(TxBase):
 
     def setting_instant(self, key: str) -> Instant | None:
         """A setting that is an instant; None where there is none or somebody wrote something else there."""
-        text = self.setting(key)
-        return Instant(int(text)) if text is not None and text.isdecimal() and len(text) < 19 else None
+        return _instant(self.setting(key))
 
     def schema(self) -> int:
         """The number of the schema that the store has."""
@@ -51,8 +54,18 @@ class SweepTx(TxBase):
         if to > (self.setting_instant(key) or 0):
             self.put_setting(key, str(to))
 
-    def drop_setting(self, key: str) -> None:
-        self.sql.run("setting_drop", key=key)
+    def lower_setting(self, key: str, to: Instant) -> None:
+        """Set one that is an instant to the earlier of it and `to`. Whoever would change or drop it waits for the
+        commit, also where it stays as it is: what is written beside it is seen by whoever drops it."""
+        self.sql.run("setting_hold", key=key, value=str(to))
+        stood = self.setting_instant(key)
+        if stood is None or to < stood:
+            self.put_setting(key, str(to))
+
+    def drop_setting(self, key: str) -> Instant | None:
+        """What it was, where that is an instant."""
+        row = self.sql.one("setting_drop", key=key)
+        return None if row is None else _instant(row[0])
 
     def stopped(self) -> bool:
         """Whether a person stopped the whole desk."""

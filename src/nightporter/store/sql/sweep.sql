@@ -7,8 +7,12 @@ SELECT value FROM setting WHERE key = :key;
 INSERT INTO setting (key, value) VALUES (:key, :value)
 ON CONFLICT (key) DO UPDATE SET value = excluded.value;
 
+-- name: setting_hold
+-- What it says stands; nobody else writes it before the commit.
+INSERT INTO setting (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE SET value = setting.value;
+
 -- name: setting_drop
-DELETE FROM setting WHERE key = :key;
+DELETE FROM setting WHERE key = :key RETURNING value;
 
 -- name: desk_stop
 -- Before the runs are read that are asked to end: no claim may come between.
