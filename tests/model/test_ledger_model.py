@@ -20,11 +20,13 @@ from nightporter import admission
 from nightporter.clock import Instant, SystemClock
 from nightporter.store import Store
 
+pytestmark = pytest.mark.timeout(900)
+"""Nights are work for the processor, and what is found is made as small as can be: a slow machine takes its time."""
+
 SLOW_TO_FIND = {"the cooldown counts from a success", "what a spring night leaves out is not made up"}
 """They are left to the soak."""
 
 
-@pytest.mark.timeout(900)  # what it finds it makes as small as can be, which takes its time
 @pytest.mark.parametrize(("kind", "nights"), [("sqlite", 100), ("postgres", 8)])
 def test_whatever_happens_the_ledger_is_what_the_account_says(kind: str, nights: int, databases: Databases) -> None:
     with a_machine(kind, databases) as machine:

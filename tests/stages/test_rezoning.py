@@ -88,6 +88,40 @@ def test_a_grid_and_a_moment_with_an_offset_stay_where_they_are(store: Store, cl
     assert rows(store, "SELECT DISTINCT tzdata FROM trigger WHERE next_fire_at IS NOT NULL") == [(TZDATA,)]
 
 
+@pytest.mark.parametrize("was", [at(2026, 11, 1, 5, 30), at(2026, 11, 1, 4, 30)], ids=["second half", "first half"])
+def test_half_past_midnight_comes_twice_in_havana_and_is_answered_once_whichever_of_them_was_armed(
+    store: Store, was: Instant
+) -> None:
+    """S-18: another release had the night of the change end an hour later, or in another week."""
+    clock = ManualClock(at(2026, 10, 31, 16))
+    brief = cron(store, clock, "30 0 * * *", timezone="America/Havana")
+    armed_elsewhere(store, brief, was)
+    source = ClockSource(store, clock, Kick())
+    source.rezone()
+    for _ in range(4):
+        clock.advance(timedelta(hours=12))
+        tick_all(source)
+    assert [slot for _, _, slot, _ in lines(store)] == [at(2026, 11, 1, 4, 30), at(2026, 11, 2, 4, 30)]
+
+
+def test_a_zone_that_is_in_no_release_any_more_stops_its_trigger_visibly_and_no_other(store: Store) -> None:
+    """S-18."""
+    clock = ManualClock(at(2026, 6, 1, 5))
+    gone, good = (cron(store, clock, timezone="Europe/Berlin", name=name) for name in ("gone", "good"))
+    for automation in (gone, good):
+        armed_elsewhere(store, automation, Instant(NINE_IN_BERLIN + HOUR))
+    rows(store, "UPDATE trigger SET schedule = replace(schedule, 'Europe/Berlin', 'Europe/Atlantis') WHERE id = ?",
+         trigger_of(gone, "clock"))
+    source = ClockSource(store, clock, Kick())
+    source.rezone()
+    clock.advance(timedelta(hours=4))
+    tick_all(source)
+    assert lines(store) == [("admitted", None, NINE_IN_BERLIN, None)]
+    [(key, error)] = rows(store, "SELECT key, error FROM quarantine")
+    assert key == trigger_of(gone, "clock")
+    assert "Europe/Atlantis" in error
+
+
 def test_a_trigger_that_cannot_be_read_does_not_stop_the_others_from_moving(store: Store) -> None:
     clock = ManualClock(at(2026, 6, 1, 5))
     bad, good = (cron(store, clock, timezone="Europe/Berlin", name=name) for name in ("bad", "good"))
