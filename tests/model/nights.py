@@ -9,8 +9,10 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import patch
 
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
+from hypothesis.internal.conjecture.providers import HypothesisProvider
 from hypothesis.stateful import run_state_machine_as_test
 
 from model.machine import LedgerMachine
@@ -42,7 +44,8 @@ def run_nights(
     before = log.level
     log.setLevel(logging.CRITICAL)  # troubles are what it is all about
     try:
-        with _gone_when_told_to():
+        # Its constants are those of whatever modules are loaded: the nights would be others beside other tests.
+        with _gone_when_told_to(), patch.object(HypothesisProvider, "_maybe_draw_constant", lambda *_, **__: None):
             run_state_machine_as_test(factory, settings=chosen)
     finally:
         log.setLevel(before)

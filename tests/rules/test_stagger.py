@@ -94,6 +94,17 @@ def test_a_fixed_interval_is_counted_with_its_offset() -> None:
     assert count_between(later, NOW, Instant(NOW + HOUR + 2 * MINUTE)) == (2, True)
 
 
+def test_a_recurrence_rule_is_staggered_too() -> None:
+    plain = a_clock_trigger("FREQ=WEEKLY;BYDAY=MO", kind="rrule", anchor=NOW)
+    later = schedule_of(a_definition(triggers=[replace(plain, stagger=FIVE)]))
+    assert plain.schedule is not None
+    assert later.offset > 0
+    first = next_due(plain.schedule, NOW)
+    assert first is not None
+    assert next_due(later, NOW) == first + later.offset
+    assert next_due(later, Instant(first + later.offset)) == first + 7 * DAY + later.offset
+
+
 def test_it_is_said_and_kept() -> None:
     plain = NINE.schedule
     assert plain is not None

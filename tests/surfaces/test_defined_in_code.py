@@ -65,6 +65,7 @@ SAID: list[tuple[When, str]] = [
      'cron: "0 9 * * *", start: "2027-01-01", end: "2027-06-01", season: "march to october", exclude: ["2027-02-01"]'),
     (cron("0 9 * * *", stagger="5m", threshold=3, quiet_hours="22:00-07:00"),
      'cron: "0 9 * * *", stagger: 5m, threshold: 3, quiet_hours: "22:00-07:00"'),
+    (rrule("FREQ=DAILY", stagger="2m"), 'rrule: "FREQ=DAILY", stagger: 2m'),
     (cron("0 9 * * *", exact=True, if_={"command": "ls"}), 'cron: "0 9 * * *", exact: true, if: {command: ls}'),
 ]
 

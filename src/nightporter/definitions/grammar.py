@@ -34,7 +34,7 @@ TRIGGER_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "cron": ("expression", "timezone", *BOUNDS, *TRIGGER_OPTIONS, "stagger", "exact"),
     "every": ("expression", "timezone", "anchor", *BOUNDS, *TRIGGER_OPTIONS, "stagger", "exact"),
     "at": ("expression", "timezone", *BOUNDS, *TRIGGER_OPTIONS),
-    "rrule": ("expression", "timezone", "anchor", *BOUNDS, *TRIGGER_OPTIONS),
+    "rrule": ("expression", "timezone", "anchor", *BOUNDS, *TRIGGER_OPTIONS, "stagger", "exact"),
     "manual": ("enabled", "debounce", "if"),
     "call": ("enabled", "overlap", "quiet_hours", "threshold", "coalesce", "debounce", "if"),
 }
