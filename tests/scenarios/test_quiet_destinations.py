@@ -92,3 +92,18 @@ def test_results_of_quiet_hours_are_one_message_of_the_inbox(store: Store) -> No
     assert sent(night, "state") == [("delivered",)] * 5
     assert len({evidence for (evidence,) in sent(night, "evidence")}) == 3
     assert night.found() == {}
+
+
+def test_more_results_of_quiet_hours_than_a_message_has_room_for_go_on_in_the_next(store: Store) -> None:
+    night = a_night(store, "23:00")
+    automation = night.define("brief", deliver=[Destination("announce", "announce", quiet_hours=NIGHT)])
+    words = [f"thing {n}{'.' * (1_900 if n % 2 else 2_500)}" for n in range(23)]
+    runs = [night.run(automation, Ended.ok(each)) for each in words]
+    said = dict(night.sql("SELECT id, text FROM inbox"))
+    assert len(said) == 3
+    assert max(map(len, said.values())) <= 20_000
+    for run, evidence in night.sql("SELECT run_id, evidence FROM delivery"):
+        n = runs.index(run)
+        assert words[n][:2_000] in said[evidence], "each is in the message that its delivery names"
+        assert (f"nightporter logs {run} has the whole" in said[evidence]) is (len(words[n]) > 2_000)
+    assert night.found() == {}

@@ -275,6 +275,17 @@ def test_a_dead_receiver_is_one_incident_and_is_not_told_of_itself(night: Night)
     assert found(night) == []
 
 
+def test_every_result_that_a_dead_receiver_has_cost_is_named(night: Night) -> None:
+    gone = runs(night, brief(night, deliver=[HOOK]), *[Ended.ok("one")] * 9)
+    wordy = Sent(Receipt.PERMANENT, error=f"410 gone{'!' * 3_000}")
+    while waiting := night.take():
+        night.record(*[(taken, wordy) for taken in waiting])
+    said = [text for (text,) in rows(night.store, "SELECT text FROM inbox WHERE kind = 'given_up'")]
+    assert len(said) == 2
+    assert [run for run in gone if f"nightporter deliver {run} sends it again" not in "".join(said)] == []
+    assert found(night) == []
+
+
 def test_an_alert_that_may_or_may_not_have_arrived_takes_its_next_route(night: Night) -> None:
     once = AlertRoute("call", "pager", {"number": "1"})
     runs(night, brief(night, alerts=Alerts(to=(once, OPS))), BROKE)

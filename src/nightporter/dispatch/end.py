@@ -239,7 +239,6 @@ def conclude(tx: Tx, finals: Sequence[Final], *, now: Instant, ended_at: Instant
     `ended_at`: the instant that is written down for it; what is to be done from now on is due now."""
     deliveries: list[tuple[object, ...]] = []
     inbox: list[tuple[object, ...]] = []
-    folded: list[tuple[object, ...]] = []
     for f in finals:
         for destination in destinations_for(f.definition, f.outcome) if f.definition else []:
             # The run's own time prefix and hash, and the destination's: one delivery a run and destination.
@@ -249,9 +248,10 @@ def conclude(tx: Tx, finals: Sequence[Final], *, now: Instant, ended_at: Instant
             evidence = ""
             quiet = held_until(destination.quiet_hours, failed=f.outcome is Outcome.FAILED, now=now)
             if destination.kind == "announce" and quiet is not None:
-                evidence = derived_id("inb", quiet, f.automation_id, destination.name)
-                folded.append((evidence, f.workspace, _owner(f), f.automation_id, f.run_id,
-                               f"{f.automation}: results of quiet hours", f"{f.outcome}: {f.text[:FOLDED_TEXT]}\n"))
+                evidence = tx.fold_inbox((
+                    derived_id("inb", quiet, f.automation_id, destination.name), f.workspace, _owner(f),
+                    f.automation_id, f.run_id, f"{f.automation}: results of quiet hours",
+                    f"{f.outcome}: {_shared(f)}\n"), now=now)
             elif destination.kind == "announce":
                 evidence = derived_id("inb", now, f.run_id, destination.name)
                 inbox.append((evidence, f.workspace, _owner(f), f.automation_id, f.run_id, "result",
@@ -268,8 +268,13 @@ def conclude(tx: Tx, finals: Sequence[Final], *, now: Instant, ended_at: Instant
     incidents = account_for(tx, [_concluded(f) for f in finals], _roll_up(tx, finals, ended_at), now=now)
     inbox += [_dead_letter(f, incidents.get(f.run_id), now) for f in finals if f.dead]
     tx.write_inbox(inbox, now=now)
-    tx.fold_inbox(folded, now=now)
     tx.complete({f.automation_id for f in finals if f.definition and _once(f.definition)}, now=now)
+
+
+def _shared(f: Final) -> str:
+    if len(f.text) <= FOLDED_TEXT:
+        return f.text
+    return f"{f.text[:FOLDED_TEXT]} ...\nnightporter logs {f.run_id} has the whole."
 
 
 def _concluded(f: Final) -> Concluded:

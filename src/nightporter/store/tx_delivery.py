@@ -98,16 +98,26 @@ class DeliveryTx(TxBase):
         """`(id, workspace, owner, automation, run, kind, title, text)`; an id that is there already is left alone."""
         self.sql.each("inbox_write", rows, now=now)
 
-    def fold_inbox(self, rows: Sequence[Row], *, now: Instant) -> None:
-        """`(id, workspace, owner, automation, run, title, text)`; the text joins that of the message with that id."""
-        for row in rows:  # two of one message cannot be written by one statement
-            self.sql.each("inbox_fold", [row], now=now)
+    def fold_inbox(self, row: Row, *, now: Instant) -> str:
+        """`(id, workspace, owner, automation, run, title, text)`; the text joins that of the message with that id, or
+        of one that goes on where it was full: the id of the one it stands in."""
+        return self._joined("inbox_fold", row, now)
 
     def gather_inbox(self, rows: Sequence[Row], *, now: Instant) -> None:
         """`(id, workspace, owner, automation, run, kind, title, text)`; a message with that id has the new title, and
-        its text is joined or takes the place of what was there."""
+        its text is joined or takes the place of what was there. What is full is gone on with in another."""
         for row in rows:  # two of one message cannot be written by one statement
-            self.sql.each("inbox_gather", [row], now=now)
+            self._joined("inbox_gather", row, now)
+
+    def _joined(self, query: str, row: Row, now: Instant) -> str:
+        first, *rest = row
+        id, n = first, 1
+        while not self.sql.each(query, [(id, *rest)], now=now):  # it is full; a new one is not, however long the text
+            found = self.sql.one("inbox_last_of", first=first, beyond=f"{first}g")
+            last = int(found[0][len(first):], 16) if found and found[0] else 1
+            n = last if last > n else n + 1
+            id = f"{first}{n:04x}"
+        return str(id)
 
     def unread(self, room: int) -> list[Row]:
         """`(id, kind, title, text, automation, run, created)`, oldest first."""

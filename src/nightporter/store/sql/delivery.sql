@@ -96,17 +96,25 @@ ON CONFLICT (id) DO NOTHING;
 INSERT INTO inbox (id, workspace, owner, automation_id, run_id, kind, title, text, created_at)
 SELECT r.id, r.workspace, r.owner, r.automation_id, r.run_id, 'result', r.title, r.text, :now
 FROM @rows(id text, workspace text, owner text, automation_id text, run_id text, title text, text text) AS r WHERE true
-ON CONFLICT (id) DO UPDATE SET text = substr(inbox.text || excluded.text, 1, 20000), read_at = NULL;
+ON CONFLICT (id) DO UPDATE SET text = inbox.text || excluded.text, read_at = NULL
+WHERE length(inbox.text) + length(excluded.text) <= 20000
+RETURNING id;
 
 -- name: inbox_gather
 -- What belongs together is one message, unread again with each, and its title is the latest. Of results that were given
--- up each is named; of an incident the latest text says all.
+-- up each is named, while there is room; of an incident the latest text says all.
 INSERT INTO inbox (id, workspace, owner, automation_id, run_id, kind, title, text, created_at)
 SELECT r.id, r.workspace, r.owner, r.automation_id, r.run_id, r.kind, r.title, r.text, :now
 FROM @rows(id text, workspace text, owner text, automation_id text, run_id text, kind text, title text, text text)
      AS r WHERE true
 ON CONFLICT (id) DO UPDATE SET title = excluded.title, read_at = NULL, text =
-    CASE excluded.kind WHEN 'given_up' THEN substr(inbox.text || excluded.text, 1, 20000) ELSE excluded.text END;
+    CASE excluded.kind WHEN 'given_up' THEN inbox.text || excluded.text ELSE excluded.text END
+WHERE excluded.kind <> 'given_up' OR length(inbox.text) + length(excluded.text) <= 20000
+RETURNING id;
+
+-- name: inbox_last_of
+-- The latest that goes on where a message was full.
+SELECT max(id) FROM inbox WHERE id > :first AND id < :beyond;
 
 -- name: inbox_unread
 SELECT id, kind, title, text, automation_id, run_id, created_at FROM inbox WHERE read_at IS NULL
