@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from armed import FREE
 from night import Night
+from turns import waits_for_a_lock
 
 from nightporter import operations
 from nightporter.clock import SECOND, ManualClock
 from nightporter.errors import Conflict, NotFound
 from nightporter.ledger import dead_letters
-from nightporter.store import Store
+from nightporter.store import Store, Tx, open_store
 from nightporter.words import Destination, Ended, ErrorClass, Receipt, Sent
 from words import an_automation, fire, rows
 
@@ -49,6 +53,40 @@ def test_dead_letters_that_run_again_together_start_two_seconds_apart_and_leave_
     assert listed(night) == []
     assert rows(night.store, "SELECT count(*) FROM dead_letter l JOIN run r ON r.id = l.replayed_by") == [(3,)]
     assert rows(night.store, "SELECT DISTINCT state FROM run WHERE dead_at IS NOT NULL") == [("failed",)]
+
+
+@pytest.mark.parametrize("meanwhile", ["replayed", "dismissed"])
+def test_dead_letters_that_two_people_decide_about_at_once_are_decided_once(
+    night: Night, store_url: str, meanwhile: str
+) -> None:
+    letters = dead(night, "a", "b")
+    other = open_store(store_url, now=night.clock.now(), patience=20.0)
+    decided, go_on = threading.Event(), threading.Event()
+
+    def replay(tx: Tx) -> list[str]:
+        return [run for run, _ in operations.replay_together(tx, letters, by="ana", now=night.clock.now())]
+
+    def first(tx: Tx) -> None:
+        if meanwhile == "replayed":
+            replay(tx)
+        else:
+            operations.dismiss_dead(tx, letters, by="ben", now=night.clock.now())
+        decided.set()
+        assert go_on.wait(20)
+
+    with ThreadPoolExecutor() as pool:
+        one = pool.submit(other.write, first)
+        assert decided.wait(20)
+        second = pool.submit(night.store.write, replay)
+        while other.dialect == "postgres" and not second.done() and not waits_for_a_lock(other):
+            pass
+        go_on.set()
+        one.result(20)
+        assert second.result(20) == []
+    assert rows(night.store, "SELECT count(*) FROM run WHERE replay_of IS NOT NULL") == [
+        (2 if meanwhile == "replayed" else 0,)]
+    assert rows(night.store, "SELECT DISTINCT decision FROM dead_letter") == [(meanwhile,)]
+    other.close()
 
 
 def test_dead_letters_are_listed_by_the_fault_whatever_its_numbers(night: Night) -> None:

@@ -39,10 +39,11 @@ def _state(tx: Tx, incident_id: str) -> IncidentState:
 
 def replay_together(tx: Tx, run_ids: Sequence[str], *, by: str, now: Instant) -> list[tuple[str, Answer]]:
     """Run the work of several dead letters again, the oldest first and two seconds apart. Each becomes a run of
-    its own, or not, as admission says."""
+    its own, or not, as admission says; those that somebody has decided about meanwhile are left out."""
+    tx.lock_automations(tx.automations_of_runs(run_ids))
     answers: list[tuple[str, Answer]] = []
     later: list[tuple[str, Instant]] = []
-    for run_id in sorted(run_ids):
+    for run_id in tx.dead_undecided(run_ids):
         answer = replay(tx, run_id, external_id=uuid4().hex, by=by, now=now)
         answers.append((run_id, answer))
         if answer.verdict is Verdict.ADMITTED and answer.run_id is not None:
@@ -53,6 +54,7 @@ def replay_together(tx: Tx, run_ids: Sequence[str], *, by: str, now: Instant) ->
 
 def dismiss_dead(tx: Tx, run_ids: Sequence[str], *, by: str, now: Instant) -> int:
     """Take dead letters off the list, for good; how many. They stay what they are."""
+    tx.lock_automations(tx.automations_of_runs(run_ids))  # as whoever runs them again does
     return len(tx.decide_dead([(run, "dismissed", None) for run in sorted(run_ids)], by=by, now=now))
 
 

@@ -164,6 +164,11 @@ class IncidentTx(TxBase):
 
     # -- what was decided about what failed --------------------------------------------------------------------
 
+    def dead_undecided(self, run_ids: Collection[str]) -> list[str]:
+        """Those that are dead letters still, the oldest first. The caller has the locks of their automations: nobody
+        decides meanwhile."""
+        return sorted(row[0] for row in self.sql.each("dead_undecided", [(run,) for run in sorted(run_ids)]))
+
     def decide_dead(self, rows: Sequence[tuple[str, str, str | None]], *, by: str, now: Instant) -> set[str]:
         """`(run, replayed | dismissed, the run that does its work again)`; those that nobody had decided about. What
         the inbox says of them counts as read."""

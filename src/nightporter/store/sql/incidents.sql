@@ -115,6 +115,10 @@ UPDATE automation SET schedule_errors = 0 WHERE id = :id AND schedule_errors > 0
 -- name: automation_stopped_failing
 UPDATE automation SET failing = 0 FROM @rows(id text) AS r WHERE automation.id = r.id;
 
+-- name: dead_undecided
+SELECT run.id FROM @rows(run_id text) AS r JOIN run ON run.id = r.run_id
+WHERE run.dead_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM dead_letter l WHERE l.run_id = run.id);
+
 -- name: dead_decide
 INSERT INTO dead_letter (run_id, decision, replayed_by, by, at)
 SELECT r.run_id, r.decision, r.replayed_by, :by, :now

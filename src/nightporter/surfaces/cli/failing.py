@@ -94,6 +94,8 @@ def replay_dead(place: Place, chosen: Chosen, *, dry_run: bool) -> int:
         ], empty="No dead letters.")
         if told:
             place.out.note(f"{_many(admitted, 'run')} {'would be ' if dry_run else ''}queued, two seconds apart")
+        if gone := len(lines) - len(answers):
+            place.out.note(f"{_many(gone, 'dead letter')} left out: somebody has decided meanwhile")
         if more:
             place.out.note("there are more: --limit takes a larger number")
         if admitted and not dry_run and not place.somebody_works():
