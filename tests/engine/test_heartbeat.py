@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 from acting import a_worker, after, begin, finish, send, setting
+from desks import until
 from receiver import HANG, Receiver, answer
 
 from nightporter import destinations, operations
@@ -292,6 +294,22 @@ async def test_a_call_outside_that_fails_keeps_nothing_from_being_said(
         setting(store, "due_evaluated_at", after(clock.now(), hours=1))
         await desk.on()
         assert await desk.on(hours=1) == [QUIET]
+
+
+async def test_a_destination_that_does_not_answer_keeps_neither_the_others_nor_the_call_outside_waiting(
+    store: Store, clock: ManualClock, tmp_path: Path, web: Web
+) -> None:
+    async with Receiver(HANG) as hanging, Receiver() as outside:
+        desk = Desk(store, clock, tmp_path, web, heartbeat_to=f"{hanging.url}, heart.txt", deadman=outside.url,
+                    own_hosts="127.0.0.1")
+        setting(store, "due_evaluated_at", after(clock.now(), hours=1))
+        await desk.on()
+        saying = asyncio.create_task(desk.on(hours=1))
+        await until(lambda: "delivered" in [state for state, *_ in desk.sent()])
+        assert len(outside.asked) == 2
+        assert not saying.done()
+        saying.cancel()
+        await asyncio.wait([saying])
 
 
 def test_old_ones_are_pruned_with_the_ledger(desk: Desk) -> None:

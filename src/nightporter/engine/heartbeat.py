@@ -55,9 +55,9 @@ class DailyWord:
 
     async def beat(self) -> None:
         """To be called once a minute by who leads. Raises StoreError."""
+        await self._call()  # first: a destination that does not answer must not make the desk look dead
         await aside(self.say)
         await self._carry()
-        await self._call()
 
     def say(self) -> bool:
         """Say what is due; whether it was this call that said something. Blocks."""
@@ -91,12 +91,18 @@ class DailyWord:
         return said
 
     async def _carry(self) -> None:
-        """Try what is still to be sent, each once."""
+        """Try what is still to be sent, each once, and none waits for another."""
         now = self._clock.now()
         rows = await aside(lambda: self._store.read(lambda tx: tx.heartbeats_pending(now)))
-        for slot, destination, tries, said_at, body in rows:
+
+        async def carry(slot: Instant, destination: str, tries: int, said_at: Instant, body: str) -> None:
             sent = await self._send(slot, destination, tries, said_at, body)
             await aside(partial(self._tried, slot, destination, tries, sent))
+
+        ends = await asyncio.gather(*(carry(*row) for row in rows), return_exceptions=True)
+        for error in ends:  # of an ill store: each was tried
+            if error is not None:
+                raise error
 
     async def _send(self, slot: Instant, destination: str, tries: int, said_at: Instant, body: str) -> Sent:
         kind, config = self._where.get(destination, ("", {}))
