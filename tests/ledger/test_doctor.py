@@ -16,7 +16,19 @@ from nightporter.ledger import Finding, Home
 from nightporter.ledger.doctor import Checkup, doctor
 from nightporter.ledger.home import file_system_of, home_findings, program_findings
 from nightporter.store import Store
-from nightporter.words import Destination, Ended, ErrorClass, Limits, Overlap, Receipt, Retry, Sent, TriggerSpec
+from nightporter.words import (
+    AlertRoute,
+    Alerts,
+    Destination,
+    Ended,
+    ErrorClass,
+    Limits,
+    Overlap,
+    Receipt,
+    Retry,
+    Sent,
+    TriggerSpec,
+)
 from words import a_clock_trigger, a_definition, an_automation, fire, trigger_of
 
 NOW = START
@@ -133,6 +145,19 @@ def test_reviews_dead_letters_and_failed_deliveries_are_found(store: Store) -> N
     assert found["delivery_failed"].why == "404"
     assert found["delivery_failed"].next.startswith(f"nightporter deliver {runs[0]}")
     assert found["dead_letters"].what == "1 dead letter(s) that nobody has seen"
+
+
+def test_of_an_alert_that_did_not_arrive_it_names_the_incident(store: Store) -> None:
+    pager = AlertRoute("pager", "webhook", {"url": "https://pager.example/in"})
+    automation = an_automation(store, a_definition(alerts=Alerts(to=(pager,)), retry=Retry(1)), now=NOW)
+    fire(store, automation, now=NOW)
+    [claimed] = begin(store, after(NOW, seconds=1), worker=a_worker(store, NOW))
+    finish(store, claimed, Ended.failed(ErrorClass.EXCEPTION, "no"), after(NOW, seconds=2))
+    send(store, Sent(Receipt.PERMANENT, error="404"), after(NOW, seconds=3))
+    incident, _ = store.read(lambda tx: tx.incidents_standing([automation]))[automation]
+    [found] = [f for f in look(store, after(NOW, seconds=4)).findings if f.code == "delivery_failed"]
+    assert (found.what, found.subject) == (f"the alert about {incident} (brief) was not delivered to pager", incident)
+    assert found.next == f"nightporter incidents show {incident}; nightporter inbox has a copy of what it says"
 
 
 def test_scripts_that_cannot_be_started_are_found_through_their_definitions(store: Store, tmp_path: Path) -> None:

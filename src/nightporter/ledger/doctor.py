@@ -29,7 +29,7 @@ from nightporter.ledger.status import (
     worker_lines,
 )
 from nightporter.ledger.strange import strange_rows
-from nightporter.ledger.tasks import Kind, tasks
+from nightporter.ledger.tasks import OF_ALERTS, Kind, tasks
 from nightporter.store import Tx
 from nightporter.words import Definition
 from nightporter.words.kept import read_back
@@ -212,10 +212,14 @@ def _rows(tx: Tx, workers: tuple[WorkerLine, ...], now: Instant) -> Iterator[Fin
 
 
 def _deliveries(tx: Tx, workers: tuple[WorkerLine, ...], now: Instant) -> Iterator[Finding]:
-    for _, run, name, destination, state, error, _ in tx.read_failed_deliveries(NAMED):
+    for _, of, name, destination, state, error, _, alert in tx.read_failed_deliveries(NAMED):
         said = "was not delivered" if state == "given_up" else "may not have been delivered"
-        yield Finding("delivery_failed", "warning", f"the result of {run} ({name}) {said} to {destination}", error,
-                      f"nightporter deliver {run} sends it again; the work is not repeated", run)
+        if alert:
+            yield Finding("delivery_failed", "warning", f"the alert about {of} ({name}) {said} to {destination}", error,
+                          f"nightporter incidents show {of}; {OF_ALERTS}", of)
+        else:
+            yield Finding("delivery_failed", "warning", f"the result of {of} ({name}) {said} to {destination}", error,
+                          f"nightporter deliver {of} sends it again; the work is not repeated", of)
 
 
 def _json(text: str) -> dict[str, Any]:

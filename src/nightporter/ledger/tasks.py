@@ -65,7 +65,8 @@ NEXT = {
     Kind.DUPLICATE_SLOT: "keep the store and report it: this must not happen",
 }
 """What to do, by kind."""
-_OF_ALERTS = "nightporter inbox has a copy of what it says"
+OF_ALERTS = "nightporter inbox has a copy of what it says"
+"""What to do about an alert that did not arrive: none is sent again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +203,7 @@ def _deliveries(tx: Tx, present: _Present, room: int) -> Tasks:
         word = "was not" if state == "given_up" else "may not have been"
         task = _task(kind, run, name, ended, f"{what} ({name}) {word} delivered to {destination}"
                                              + (f": {error}" if error else ""))
-        found.append(replace(task, next=_OF_ALERTS) if alert else task)
+        found.append(replace(task, next=OF_ALERTS) if alert else task)
     return Tasks(kind, count, tuple(found))
 
 

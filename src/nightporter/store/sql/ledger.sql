@@ -340,7 +340,7 @@ SELECT run.id, a.name, run.attempt_at FROM run LEFT JOIN automation a ON a.id = 
 WHERE run.state IN ('lost', 'review', 'held') AND run.state = 'review' ORDER BY run.id LIMIT :room;
 
 -- name: read_failed_deliveries
-SELECT d.id, d.run_id, a.name, d.destination, d.state, d.error, d.ended_at
+SELECT d.id, d.run_id, a.name, d.destination, d.state, d.error, d.ended_at, coalesce(d.alert, '')
 FROM delivery d LEFT JOIN automation a ON a.id = d.automation_id
 WHERE d.state IN ('given_up', 'unknown') AND d.closed_at IS NULL ORDER BY d.ended_at DESC LIMIT :room;
 
