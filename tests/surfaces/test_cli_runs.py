@@ -117,6 +117,21 @@ def test_a_result_is_sent_again_without_the_work(shell: Shell, tmp_path: Path) -
     assert shell("deliver", "tea", "--destination", "fax").code == 4
 
 
+def test_only_what_is_sent_no_more_can_be_dismissed(shell: Shell, tmp_path: Path) -> None:
+    away = {"webhook": "http://127.0.0.1:9/in", "unsigned": True, "allow_hosts": ["127.0.0.1"], "name": "away"}
+    refused = {"webhook": "http://127.0.0.1:9/in", "unsigned": True, "name": "refused"}
+    automation(shell, "tea", "{echo: hello}", deliver=[away, refused])
+    assert shell("run", "tea").code == 9
+    waits = shell("deliver", "tea", "--destination", "away", "--dismiss")
+    assert (waits.code, waits.out) == (4, "")
+    assert "it is tried again by itself: away" in waits.err
+    some = shell("deliver", "tea", "--dismiss")
+    assert (some.code, some.out) == (0, "1 dismissed\n")
+    assert "not dismissed, since it is tried again by itself: away" in some.err
+    again = shell("deliver", "tea", "--destination", "refused", "--dismiss")
+    assert (again.code, "it was dismissed already" in again.err) == (4, True)
+
+
 def test_a_run_that_may_have_acted_waits_for_a_person(shell: Shell, tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     automation(shell, "tea", f"{{script: 'touch {begun}; sleep 60'}}")

@@ -166,6 +166,14 @@ def _close(place: Place, run_id: str, chosen: list[DeliveryLine], dry_run: bool)
     by = person()
     count = place.change(lambda tx: operations.close_deliveries(
         tx, [d.id for d in chosen], by=by, now=place.clock.now()), dry_run=dry_run)
+    tried_on = ", ".join(d.destination for d in chosen if d.state == "pending")
+    if not count:
+        raise Conflict(f"nothing of {run_id} can be dismissed",
+                       why=f"it is tried again by itself: {tried_on}" if tried_on else "it was dismissed already",
+                       next=f"nightporter deliver {run_id} tries it at once; what is given up then can be dismissed"
+                       if tried_on else f"nightporter explain {run_id}")
+    if tried_on:
+        place.out.note(f"not dismissed, since it is tried again by itself: {tried_on}")
     place.out.answer({"run_id": run_id, "dismissed": count, "dry_run": dry_run},
                      f"{count} {'would be ' if dry_run else ''}dismissed")
     return 0
