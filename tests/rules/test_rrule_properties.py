@@ -195,3 +195,25 @@ def test_a_rule_that_cannot_be_or_cannot_be_bounded_is_refused_with_a_reason(rul
     assert refusal.value.what
     assert refusal.value.why
     assert refusal.value.next
+
+
+@pytest.mark.parametrize("rule", [
+    "FREQ=MONTHLY;BYHOUR=1,13,17;BYSETPOS=20", "FREQ=MONTHLY;BYDAY=MO;BYSETPOS=6",
+    "FREQ=WEEKLY;BYDAY=MO,TU;BYSETPOS=-3", "FREQ=MONTHLY;BYDAY=1MO,-1FR;BYSETPOS=3",
+    "FREQ=YEARLY;BYMONTH=2,3;BYSETPOS=3",
+])
+def test_a_position_beyond_what_a_period_can_hold_is_refused_without_a_search(rule: str) -> None:
+    with pytest.raises(BadSchedule) as refused:
+        parse("rrule", rule, "UTC", anchor=0)
+    assert "BYSETPOS chooses among" in str(refused.value.why)
+
+
+@pytest.mark.parametrize(("rule", "day"), [
+    ("FREQ=MONTHLY;BYDAY=MO;BYSETPOS=5", "1970-03-30"), ("FREQ=MONTHLY;BYDAY=1MO,-1FR;BYSETPOS=2", "1970-01-30"),
+    ("FREQ=YEARLY;BYMONTH=2,3;BYSETPOS=2", "1970-03-01"),
+])
+def test_a_position_that_only_some_periods_hold_is_found(rule: str, day: str) -> None:
+    schedule = parse("rrule", rule, "UTC", anchor=0)
+    first = next_due(schedule, Instant(-1))
+    assert first is not None
+    assert f"{moment(first):%Y-%m-%d}" == day

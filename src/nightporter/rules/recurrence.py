@@ -50,13 +50,27 @@ class Recurrence:
         self._months: dict[tuple[int, int, int], tuple[int, ...]] = {}
         self._years: dict[tuple[int, bool, bool, bool], tuple[int, ...]] = {}
         self._last: int | None = None
-        days = {"DAILY": 1, "WEEKLY": len(self._weekdays), "MONTHLY": len(rule.month_days) or 31}.get(rule.freq, 366)
-        most = days * len(self._times)
+        most = self._most_days() * len(self._times)
         if rule.positions and min(map(abs, rule.positions)) > most:
             raise BadSchedule("the recurrence rule never matches", why=f"BYSETPOS chooses among {most} times at most",
                               next="change BYSETPOS")
         if rule.count is not None and rule.freq != "HOURLY":
             self._last = self._counted(rule.count)
+
+    def _most_days(self) -> int:
+        """How many days a period has at most."""
+        rule = self._rule
+        match rule.freq:
+            case "DAILY":
+                return 1
+            case "WEEKLY":
+                return len(self._weekdays)
+            case "MONTHLY":
+                named = len(rule.month_days) or (31 if rule.weekdays else 1)
+                return min(named, sum(1 if n else 5 for n, _ in rule.weekdays) or 31)
+            case _:
+                named = 366 if rule.weeks or rule.year_days or rule.month_days or rule.weekdays else 1
+                return named if named > 1 else len(rule.months) or 1
 
     def first_after(self, wall: int) -> int | None:
         """The first time strictly after `wall`; None when there is none within 400 years."""
