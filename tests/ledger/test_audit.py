@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,7 +17,9 @@ from nightporter import sweep
 from nightporter.clock import DAY, ManualClock
 from nightporter.rules import zones
 from nightporter.store import Store, open_store
+from nightporter.store.tx_clock import schedule_from, schedule_text
 from nightporter.words import Ended, Ending, ErrorClass, Receipt
+from nightporter.words.bounds import Bounds, Days
 from words import a_clock_trigger
 
 TABLES = (
@@ -254,6 +257,18 @@ def test_a_trigger_with_more_lines_than_are_held_at_once_is_gone_through_in_span
     night.sql("DELETE FROM firing WHERE trigger_id = ? AND scheduled_for = ?", f"{automation}/clock",
               night.now - 2 * 3_600_000_000)
     assert night.found()["I-03"] == 1
+
+
+def test_a_run_at_a_time_that_its_schedule_leaves_out_is_found(night: Night) -> None:
+    night.define("brief", a_clock_trigger("0 12 * * *"))
+    night.hours(30)
+    assert night.found() == {}
+    [(text,)] = night.sql("SELECT schedule FROM trigger_version")
+    schedule = schedule_from(text)
+    never = replace(schedule, bounds=Bounds(days=(Days(first="2026-01-01", last="2026-12-31"),)))
+    night.sql("UPDATE trigger_version SET schedule = ?", schedule_text(never))
+    night.sql("UPDATE trigger SET schedule = ?", schedule_text(never))
+    assert night.found() == {"N-23": len(night.lines("id"))}
 
 
 def test_slots_armed_with_other_zone_data_are_matched_with_those_of_ours(

@@ -58,6 +58,7 @@ PLANTS = (
     Plant("I-03", "a range no longer reaches its last slot",
           line(MISSED, f"slot_to = slot_to - {HOUR}, slots = slots - 1")),
     Plant("I-04", "a line answers half past", lambda night: another_line(30 * MINUTE)),
+    Plant("N-23", "a slot is said to be left out", line(SKIPPED, "reason = 'excluded'")),
     Plant("I-05", "a line names a version that never was", line(SKIPPED, "version = 99")),
     Plant("I-05", "a line names a version that was not in force", together(
         lambda night: [("UPDATE trigger_version SET valid_to = NULL WHERE trigger_id = ? AND version = 1",

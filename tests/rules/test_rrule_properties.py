@@ -204,7 +204,7 @@ def test_a_rule_that_cannot_be_or_cannot_be_bounded_is_refused_with_a_reason(rul
 ])
 def test_a_position_beyond_what_a_period_can_hold_is_refused_without_a_search(rule: str) -> None:
     with pytest.raises(BadSchedule) as refused:
-        parse("rrule", rule, "UTC", anchor=0)
+        parse("rrule", rule, "UTC", anchor=Instant(0))
     assert "BYSETPOS chooses among" in str(refused.value.why)
 
 
@@ -213,7 +213,7 @@ def test_a_position_beyond_what_a_period_can_hold_is_refused_without_a_search(ru
     ("FREQ=YEARLY;BYMONTH=2,3;BYSETPOS=2", "1970-03-01"),
 ])
 def test_a_position_that_only_some_periods_hold_is_found(rule: str, day: str) -> None:
-    schedule = parse("rrule", rule, "UTC", anchor=0)
+    schedule = parse("rrule", rule, "UTC", anchor=Instant(0))
     first = next_due(schedule, Instant(-1))
     assert first is not None
     assert f"{moment(first):%Y-%m-%d}" == day

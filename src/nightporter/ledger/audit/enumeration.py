@@ -15,9 +15,11 @@ from nightporter.clock import DAY, Instant, rfc3339
 from nightporter.ledger.audit.check import Tally, Terms
 from nightporter.ledger.audit.promises import Batch, Line, Promise, Version, batches
 from nightporter.ledger.audit.report import CheckResult
+from nightporter.rules.exclusions import excluded, next_running
 from nightporter.rules.schedule import count_between, next_due, slots_between
 from nightporter.rules.zones import TZDATA
 from nightporter.store import Tx
+from nightporter.words import Reason, Verdict
 
 MOST_MISSING = 10_000
 """Slots of one version that are counted as silent at most."""
@@ -34,7 +36,7 @@ class Enumeration:
         self._terms = terms
         self._stride = 1 if sample is None else max(1, -(-tx.clock_count() // max(sample, 1)))
         self._silent, self._phantom, self._counts = Tally(), Tally(), Tally()
-        self._unarmed, self._misarmed = Tally(), Tally()
+        self._unarmed, self._misarmed, self._left_out = Tally(), Tally(), Tally()
         self._triggers = self._slots = self._lines = 0
         self._answered: Instant | None = None
         """The latest slot of the trigger at hand that has its answer."""
@@ -49,6 +51,7 @@ class Enumeration:
             self._counts.result("I-10b", "a line for several slots counts them rightly"),
             self._unarmed.result("I-14", "what acts and has a slot to come is armed"),
             self._misarmed.result("I-18", "the armed slot is the next of its schedule"),
+            self._left_out.result("N-23", "what a schedule leaves out runs nothing, and nothing else is left out"),
         ]
 
     @property
@@ -64,6 +67,7 @@ class Enumeration:
         alone: dict[Instant, list[Line]] = defaultdict(list)
         for line in lines:
             self._answered = Instant(max(self._answered or 0, line.last))
+            self._exclude(promise, line)
             if line.wide:
                 if line.first > batch.since:  # a range that began before was counted with the span it began in
                     self._count(promise, line)
@@ -133,6 +137,19 @@ class Enumeration:
             says = f"{line.slots}" if line.exact else f"at least {line.slots}"
             self._counts.add(f"{line.id} says {says} slots of {promise.trigger_id} from {rfc3339(line.first)} to "
                              f"{rfc3339(line.last)}; there are {count}" + ("" if exact else " or more"))
+
+    def _exclude(self, promise: Promise, line: Line) -> None:
+        version = next((v for v in promise.versions if v.number == line.version), None)
+        if version is None or _may_have_moved(version):
+            return
+        if line.reason == Reason.EXCLUDED:
+            running = next_running(version.schedule, Instant(line.first - 1))
+            if running is not None and running <= line.last:
+                self._left_out.add(f"{line.id} leaves {rfc3339(running)} of {promise.trigger_id} out, "
+                                   "which its schedule does not")
+        elif line.verdict == Verdict.ADMITTED and (why := excluded(version.schedule, line.first)):
+            self._left_out.add(f"{line.id} admits the slot {rfc3339(line.first)} of {promise.trigger_id}, which its "
+                               f"schedule leaves out: {why}")
 
     def _arming(self, promise: Promise) -> None:
         version, armed, now = promise.in_force, promise.next_fire_at, self._terms.now

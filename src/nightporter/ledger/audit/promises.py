@@ -44,6 +44,8 @@ class Line:
     last: Instant
     slots: int
     exact: bool
+    verdict: str
+    reason: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +149,9 @@ def _spans(tx: Tx, terms: Terms, promise: Promise) -> Iterator[Batch]:
 
 def _batch(tx: Tx, promises: Sequence[Promise], since: int = -FOREVER, until: int = FOREVER) -> Batch:
     lines: dict[str, list[Line]] = defaultdict(list)
-    for trigger, id, version, verdict, first, last, slots, exact in tx.clock_lines(
+    for trigger, id, version, verdict, first, last, slots, exact, reason in tx.clock_lines(
         [p.trigger_id for p in promises], since=since, until=until
     ):
-        lines[trigger].append(Line(id, version, verdict == Verdict.COLLAPSED, first, last, slots or 0, exact != 0))
+        wide = verdict == Verdict.COLLAPSED
+        lines[trigger].append(Line(id, version, wide, first, last, slots or 0, exact != 0, verdict, reason))
     return Batch(promises, lines, since, until, since == -FOREVER, until == FOREVER)

@@ -956,7 +956,7 @@ JOIN pause p ON p.automation_id = r.automation_id WHERE p.paused_to IS NULL GROU
 -- name: audit_clock_lines
 -- The answers to slots within a span, and the ranges that reach into it.
 SELECT f.trigger_id, f.id, f.version, f.verdict, coalesce(f.scheduled_for, f.slot_from), coalesce(f.scheduled_for, f.slot_to),
-       f.slots, f.slots_exact
+       f.slots, f.slots_exact, f.reason
 FROM @rows(trigger_id text) AS r
 JOIN firing f ON f.trigger_id = r.trigger_id
 WHERE f.dedupe_key IS NOT NULL AND f.source = 'clock' AND f.verdict <> 'repeated'
