@@ -236,6 +236,13 @@ PLANTS = (
     Plant("I-63b", "a month forgets a run", lambda night: [
         ("UPDATE rollup_month SET runs = runs - 1, succeeded = succeeded - 1 WHERE automation_id = ?",
          night.runs["single"])]),
+    Plant("N-24", "what had nothing to do succeeded", lambda night: [
+        ("INSERT INTO run_look (run_id, kind, answer, text) VALUES (?, 'python', 'nothing', '')", night.runs["told"])]),
+    Plant("N-24", "a run that failed left what its look keeps", lambda night: [
+        ("INSERT INTO look_state (automation_id, look, state, version, run_id, at) "
+         "VALUES (?, 'python', '1', 1, ?, 0)", night.runs["brief"], night.runs["dead"])]),
+    Plant("I-64", "a look is of no run", plain(
+        ("INSERT INTO run_look (run_id, kind, answer, text) VALUES ('run_none', 'python', 'something', '')",))),
     Plant("I-64", "a month is of nobody", plain(
         ("INSERT INTO rollup_month (automation_id, month) VALUES ('aut_x', '2026-03')",))),
     Plant("I-64", "a delivery is of no run", lambda night: [

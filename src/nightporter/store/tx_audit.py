@@ -17,7 +17,7 @@ Check = Literal[
     "audit_ran_late", "audit_versions_chain", "audit_version_in_force", "audit_pauses", "audit_ended_once",
     "audit_row_and_log", "audit_log_chain", "audit_instants", "audit_running_unheld",
     "audit_running_under_the_dead", "audit_running_since_before_boot", "audit_queue_stands",
-    "audit_waits_for_nobody", "audit_held_by_no_pause", "audit_left_lost", "audit_tokens_grow",
+    "audit_waits_for_nobody", "audit_held_by_no_pause", "audit_left_lost", "audit_looks", "audit_tokens_grow",
     "audit_stale_writes", "audit_stale_effects", "audit_not_alone", "audit_out_of_turn", "audit_survivors",
     "audit_effect_shape", "audit_doubtful_repeats", "audit_left_marks", "audit_attempts_bounded",
     "audit_attempts_and_log", "audit_dead_letters", "audit_backoff", "audit_unannounced", "audit_undelivered",

@@ -128,5 +128,7 @@ CHECKS = (
           lambda r: f"{r[0]} of {r[1]} waits for a pause to end, and the automation is {r[2]}"),
     asked("N-07", "no run is left lost", "audit_left_lost",
           lambda r: f"{r[0]} was lost with {r[1]} at {rfc3339(r[2]) or 'no time'}, and nothing became of it"),
+    asked("N-24", "a run ended as its look answered, and what looks keep was left by runs that ended well",
+          "audit_looks", lambda r: f"{r[0]} is {r[1]} ({r[2] or 'no reason'}) and {r[3]}"),
     Check("N-08", "no run is still running half an hour beyond its timeout", _running_long),
 )

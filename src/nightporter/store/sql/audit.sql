@@ -890,11 +890,29 @@ SELECT q.*, count(*) OVER () FROM (
     UNION ALL
     SELECT 'output', o.run_id, 'run' FROM run_output o LEFT JOIN run r ON r.id = o.run_id WHERE r.id IS NULL
     UNION ALL
+    SELECT 'look', l.run_id, 'run' FROM run_look l LEFT JOIN run r ON r.id = l.run_id WHERE r.id IS NULL
+    UNION ALL
+    SELECT 'kept look', s.automation_id, 'automation' FROM look_state s
+        LEFT JOIN automation a ON a.id = s.automation_id WHERE a.id IS NULL
+    UNION ALL
     SELECT 'child', c.run_id, 'run' FROM child c LEFT JOIN run r ON r.id = c.run_id WHERE r.id IS NULL
     UNION ALL
     SELECT 'payload', p.firing_id, 'ledger line' FROM firing_payload p
         LEFT JOIN firing f ON f.id = p.firing_id WHERE f.id IS NULL AND p.firing_id >= :payload_bound
 ) AS q ORDER BY 1, 2 LIMIT 10;
+
+-- name: audit_looks
+-- How a look answered is how its run ended; what is kept of looks was left by a run that ended well.
+SELECT q.*, count(*) OVER () FROM (
+    SELECT r.id, r.state, r.reason, 'answered ' || coalesce(l.answer, 'no look') AS what
+    FROM run r LEFT JOIN run_look l ON l.run_id = r.id
+    WHERE (r.reason = 'precondition_unmet' AND (r.state <> 'skipped' OR l.answer IS DISTINCT FROM 'nothing'))
+       OR (r.reason = 'check_failed' AND r.state = 'failed' AND l.answer IS DISTINCT FROM 'failed')
+       OR (l.answer = 'nothing' AND r.state <> 'skipped')
+    UNION ALL
+    SELECT r.id, r.state, r.reason, 'left what its look keeps' FROM look_state s JOIN run r ON r.id = s.run_id
+    WHERE r.state NOT IN ('succeeded', 'skipped')
+) AS q ORDER BY 1 LIMIT 10;
 
 -- name: audit_quarantine
 -- What cannot be read is out of the loop, and what is out of the loop was named.
