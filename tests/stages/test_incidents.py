@@ -12,6 +12,7 @@ from night import DESTINATIONS, Night
 
 from nightporter import delivery, operations
 from nightporter.clock import HOUR, Instant, Kick, ManualClock
+from nightporter.incidents import schedule_failed, schedule_readable
 from nightporter.ledger.audit import audit
 from nightporter.rules.retry import ALERT_TRIES, STUCK_TRIES
 from nightporter.sources.clock import ClockSource
@@ -94,6 +95,18 @@ def test_the_same_fault_again_is_the_same_incident(night: Night) -> None:
     assert alerts(night) == [("pager", "opened")]
     assert first != second
     assert found(night) == []
+
+
+def test_what_fails_for_a_reason_that_a_trigger_is_named_like_is_no_incident_of_that_trigger(night: Night) -> None:
+    automation = brief(night, triggers=[a_clock_trigger("0 9 * * *", name="exception")])
+    trigger = f"{automation}/exception"
+    runs(night, automation, BROKE)
+    night.store.write(lambda tx: schedule_failed(tx, trigger, "broke at 09:15", now=night.clock.now()))
+    assert sorted((kind, count) for kind, _, count, _ in incidents(night)) == [("execution", 1), ("schedule", 1)]
+    night.store.write(lambda tx: schedule_readable(tx, trigger, now=night.clock.now()))
+    assert {kind: state for kind, state, *_ in incidents(night)} == {"execution": "open", "schedule": "resolved"}
+    night.store.write(lambda tx: schedule_failed(tx, trigger, "broke at 09:15", now=night.clock.now()))
+    assert {kind: state for kind, state, *_ in incidents(night)} == {"execution": "open", "schedule": "open"}
 
 
 def test_another_fault_is_another_incident(night: Night) -> None:
@@ -291,8 +304,8 @@ def test_an_alert_that_may_or_may_not_have_arrived_takes_its_next_route(night: N
     runs(night, brief(night, alerts=Alerts(to=(once, OPS))), BROKE)
     assert [taken.kind for taken in night.take()] == ["pager"]
     night.store.write(lambda tx: delivery.recover(tx, night.worker, DESTINATIONS, now=night.clock.now()))
-    assert rows(night.store, "SELECT destination, state FROM delivery WHERE alert IS NOT NULL ORDER BY created_at, id"
-                ) == [("call", "unknown"), ("ops", "pending")]
+    sent = rows(night.store, "SELECT destination, state FROM delivery WHERE alert IS NOT NULL ORDER BY destination")
+    assert sent == [("call", "unknown"), ("ops", "pending")]
     assert [kind for kind in kinds(night) if kind == "given_up"] == []
     assert found(night) == []
 

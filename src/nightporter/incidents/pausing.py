@@ -61,7 +61,7 @@ def schedule_readable(tx: Tx, trigger_id: str, *, now: Instant) -> bool:
     automation for its schedules, and each of them can be made sense of: nothing is left to be paused for."""
     automation_id = trigger_id.rpartition("/")[0]
     tx.schedules_readable(automation_id)
-    route_over(tx, trigger_id, now=now)
+    route_over(tx, IncidentKind.SCHEDULE, trigger_id, now=now)
     row = tx.lock_automation(automation_id)
     return (row is not None and row.state == AutomationState.AUTO_PAUSED and row.state_reason.startswith(_NO_SENSE)
             and not any(t.error for t in tx.triggers(automation_id) if t.removed_at is None))

@@ -36,13 +36,13 @@ class Fault:
 
 def happened(tx: Tx, faults: Sequence[Fault], *, now: Instant) -> dict[str, Standing]:
     """Write faults down, and tell of those that are due to be told. By subject, the incident it is one of."""
-    groups: dict[tuple[str, str], list[Fault]] = {}
+    groups: dict[tuple[str, str, str], list[Fault]] = {}
     for fault in faults:
-        groups.setdefault((fault.route, signature(fault.error)), []).append(fault)
+        groups.setdefault((fault.kind, fault.route, signature(fault.error)), []).append(fault)
     definitions = {id: in_force(tx, id) for id in sorted({fault.automation_id for fault in faults})}
     latest = {key: some[-1] for key, some in sorted(groups.items())}
     found = {
-        (one.route, one.signature): one
+        (one.kind, one.route, one.signature): one
         for one in tx.reopen_incidents([
             (*key, last.automation_id, last.subject, last.error[:ERROR_KEPT], len(groups[key]),
              now - micros(definitions[last.automation_id].alerts.cooldown))
@@ -50,10 +50,10 @@ def happened(tx: Tx, faults: Sequence[Fault], *, now: Instant) -> dict[str, Stan
         ], now=now)
     }
     found |= {
-        (one.route, one.signature): one
+        (one.kind, one.route, one.signature): one
         for one in tx.write_incidents([
-            (derived_id("inc", now, *key), definitions[last.automation_id].workspace, last.automation_id, last.kind,
-             *key, len(groups[key]), last.subject, last.error[:ERROR_KEPT])
+            (derived_id("inc", now, *key), definitions[last.automation_id].workspace, last.automation_id, *key,
+             len(groups[key]), last.subject, last.error[:ERROR_KEPT])
             for key, last in latest.items() if key not in found
         ], now=now)
     }
@@ -83,9 +83,9 @@ def over(tx: Tx, automation_ids: Collection[str], kind: IncidentKind, *, now: In
     _told(tx, tx.incidents_over([(id, kind, by) for id in sorted(automation_ids)], now=now), now)
 
 
-def route_over(tx: Tx, route: str, *, now: Instant, by: str = "desk") -> None:
+def route_over(tx: Tx, kind: IncidentKind, route: str, *, now: Instant, by: str = "desk") -> None:
     """The same of a route."""
-    _told(tx, tx.routes_over([(route, by)], now=now), now)
+    _told(tx, tx.routes_over([(kind, route, by)], now=now), now)
 
 
 def lanes_work(tx: Tx, lanes: Iterable[str], *, now: Instant) -> list[str]:
@@ -93,7 +93,7 @@ def lanes_work(tx: Tx, lanes: Iterable[str], *, now: Instant) -> list[str]:
     wanted = sorted(set(lanes))
     if not wanted or not tx.any_lane_at_fault():
         return []
-    ended = tx.routes_over([(lane, "desk") for lane in wanted], now=now)
+    ended = tx.routes_over([(IncidentKind.DELIVERY, lane, "desk") for lane in wanted], now=now)
     _told(tx, ended, now)
     return sorted({one.route for one in ended})
 

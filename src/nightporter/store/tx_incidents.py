@@ -14,6 +14,7 @@ class Standing(NamedTuple):
     """An incident once a fault was counted; columns of `incident_write`."""
 
     id: str
+    kind: str
     route: str
     signature: str
     state: str
@@ -56,8 +57,8 @@ class AlertRow(NamedTuple):
 
 class IncidentTx(TxBase):
     def reopen_incidents(self, rows: Sequence[Row], *, now: Instant) -> list[Standing]:
-        """`(route, signature, automation, subject, error, count, over since)`: those that were over for less, and go
-        on."""
+        """`(kind, route, signature, automation, subject, error, count, over since)`: those that were over for less, and
+        go on."""
         return [Standing._make(row) for row in self.sql.each("incident_reopen", rows, now=now)]
 
     def write_incidents(self, rows: Sequence[Row], *, now: Instant) -> list[Standing]:
@@ -73,8 +74,8 @@ class IncidentTx(TxBase):
         """End what stands of `(automation, kind, by)`."""
         return [Over._make(row) for row in self.sql.each("incident_over_of", rows, now=now)]
 
-    def routes_over(self, rows: Sequence[tuple[str, str]], *, now: Instant) -> list[Over]:
-        """End what stands of `(route, by)`."""
+    def routes_over(self, rows: Sequence[tuple[str, str, str]], *, now: Instant) -> list[Over]:
+        """End what stands of `(kind, route, by)`."""
         return [Over._make(row) for row in self.sql.each("incident_over_at", rows, now=now)]
 
     def told_over(self, ids: Collection[str], *, now: Instant) -> None:

@@ -4,14 +4,15 @@
 -- One that was over for less than its cooldown goes on as itself, unless another stands.
 UPDATE incident SET state = 'open', count = incident.count + r.count, last_at = :now, subject = r.subject,
        automation_id = r.automation_id, error = r.error, resolved_at = NULL, decided_at = NULL, decided_by = '', note = ''
-FROM @rows(route text, signature text, automation_id text, subject text, error text, count int, over_since int) AS r
+FROM @rows(kind text, route text, signature text, automation_id text, subject text, error text, count int,
+           over_since int) AS r
 WHERE incident.state = 'resolved' AND incident.resolved_at >= r.over_since
-  AND incident.id = (SELECT max(i.id) FROM incident i
-                     WHERE i.state = 'resolved' AND i.route = r.route AND i.signature = r.signature)
-  AND NOT EXISTS (SELECT 1 FROM incident s
-                  WHERE s.state <> 'resolved' AND s.route = r.route AND s.signature = r.signature)
-RETURNING incident.id, incident.route, incident.signature, incident.state, incident.count, incident.first_at,
-          incident.notified_at;
+  AND incident.id = (SELECT max(i.id) FROM incident i WHERE i.state = 'resolved' AND i.kind = r.kind
+                     AND i.route = r.route AND i.signature = r.signature)
+  AND NOT EXISTS (SELECT 1 FROM incident s WHERE s.state <> 'resolved' AND s.kind = r.kind
+                  AND s.route = r.route AND s.signature = r.signature)
+RETURNING incident.id, incident.kind, incident.route, incident.signature, incident.state, incident.count,
+          incident.first_at, incident.notified_at;
 
 -- name: incident_write
 INSERT INTO incident (id, workspace, automation_id, kind, route, signature, state, count, first_at, last_at, subject,
@@ -19,11 +20,11 @@ INSERT INTO incident (id, workspace, automation_id, kind, route, signature, stat
 SELECT r.id, r.workspace, r.automation_id, r.kind, r.route, r.signature, 'open', r.count, :now, :now, r.subject, r.error
 FROM @rows(id text, workspace text, automation_id text, kind text, route text, signature text, count int, subject text,
            error text) AS r WHERE true
-ON CONFLICT (route, signature) WHERE state <> 'resolved' DO UPDATE SET
+ON CONFLICT (route, signature, kind) WHERE state <> 'resolved' DO UPDATE SET
     count = incident.count + excluded.count, last_at = excluded.last_at, subject = excluded.subject,
     automation_id = excluded.automation_id, error = excluded.error
-RETURNING incident.id, incident.route, incident.signature, incident.state, incident.count, incident.first_at,
-          incident.notified_at;
+RETURNING incident.id, incident.kind, incident.route, incident.signature, incident.state, incident.count,
+          incident.first_at, incident.notified_at;
 
 -- name: incident_notified
 UPDATE incident SET notified_at = :now FROM @rows(id text) AS r WHERE incident.id = r.id;
@@ -40,8 +41,8 @@ RETURNING incident.id, incident.workspace, incident.automation_id, incident.kind
 -- name: incident_over_at
 -- What stands of a route is over.
 UPDATE incident SET state = 'resolved', resolved_at = :now, decided_by = r.by
-FROM @rows(route text, by text) AS r
-WHERE incident.route = r.route AND incident.state <> 'resolved'
+FROM @rows(kind text, route text, by text) AS r
+WHERE incident.kind = r.kind AND incident.route = r.route AND incident.state <> 'resolved'
 RETURNING incident.id, incident.workspace, incident.automation_id, incident.kind, incident.route, incident.signature,
           incident.count, incident.first_at, incident.last_at, incident.subject, incident.error, incident.notified_at,
           incident.told_at;

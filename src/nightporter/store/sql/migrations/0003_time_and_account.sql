@@ -114,9 +114,9 @@ CREATE TABLE incident (                        -- a fault that recurs, once
     note TEXT NOT NULL DEFAULT '',
     resolved_at INTEGER
 ) STRICT;
-CREATE UNIQUE INDEX incident_standing ON incident (route, signature) WHERE state <> 'resolved';
+CREATE UNIQUE INDEX incident_standing ON incident (route, signature, kind) WHERE state <> 'resolved';
 CREATE INDEX incident_of_automation ON incident (automation_id, kind) WHERE state <> 'resolved';
-CREATE INDEX incident_over ON incident (route, signature, resolved_at) WHERE state = 'resolved';
+CREATE INDEX incident_over ON incident (route, signature, kind, resolved_at) WHERE state = 'resolved';
 
 ALTER TABLE delivery ADD COLUMN alert TEXT;    -- of an alert, whose run_id is its incident: opened | paused | recovered | ...
 ALTER TABLE delivery ADD COLUMN closed_at INTEGER;                    -- a person decided not to send it again
