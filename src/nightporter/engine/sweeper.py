@@ -76,7 +76,7 @@ class Sweeper:
     def upkeep(self) -> None:
         """What comes to an end by itself, and what was put aside and can be read again."""
         upkeep(self._store, now=self._clock.now)
-        take_up_again(self._store, now=self._clock.now)
+        take_up_again(self._store, now=self._clock.now, apart=self._config.sweep)
 
     def prune(self) -> bool:
         """Delete some of what has passed its time. True when there is more."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 
 from nightporter import logs
 from nightporter.admission import admit
-from nightporter.clock import Instant
+from nightporter.clock import Instant, micros
 from nightporter.errors import StoreError, StoreRefused
 from nightporter.incidents import schedule_failed, schedule_readable
 from nightporter.operations.arm import arm, open_schedule, owes
@@ -19,18 +20,18 @@ from nightporter.states import AutomationState
 from nightporter.store import Store, Tx
 from nightporter.store.tx_automations import TriggerRow
 from nightporter.store.tx_clock import schedule_from
-from nightporter.words import Policy, Reason, Schedule
+from nightporter.words import IncidentKind, Policy, Reason, Schedule
 
 log = logs.get(__name__)
 
 
-def take_up_again(store: Store, *, now: Callable[[], Instant]) -> int:
-    """Let quarantined triggers go on whose rows somebody has mended; how many. Raises StoreError when the store is
-    ill."""
+def take_up_again(store: Store, *, now: Callable[[], Instant], apart: timedelta = timedelta(minutes=1)) -> int:
+    """Let quarantined triggers go on whose rows somebody has mended; how many. `apart`: between the looks at one that
+    nobody has mended which count as an error more, whoever looks. Raises StoreError when the store is ill."""
     mended = 0
     for trigger_id in store.read(lambda tx: tx.quarantined_triggers()):
         try:
-            if store.write(partial(_take_up, trigger_id=trigger_id, clock=now)):
+            if store.write(partial(_take_up, trigger_id=trigger_id, clock=now, apart=micros(apart))):
                 log.warning("clock.trigger_mended", trigger=trigger_id)
                 mended += 1
         except Exception as error:
@@ -40,7 +41,7 @@ def take_up_again(store: Store, *, now: Callable[[], Instant]) -> int:
     return mended
 
 
-def _take_up(tx: Tx, trigger_id: str, clock: Callable[[], Instant]) -> bool:
+def _take_up(tx: Tx, trigger_id: str, clock: Callable[[], Instant], apart: int) -> bool:
     now = clock()
     automation_id = trigger_id.rpartition("/")[0]
     automation = tx.lock_automation(automation_id)
@@ -49,7 +50,7 @@ def _take_up(tx: Tx, trigger_id: str, clock: Callable[[], Instant]) -> bool:
         return False
     schedule = _read(trigger, now)
     if schedule is None:
-        if trigger.removed_at is None and trigger.enabled:
+        if trigger.removed_at is None and trigger.enabled and not _counted(tx, trigger_id, now, apart):
             schedule_failed(tx, trigger_id, trigger.error, now=now)
         return False
     tx.release_trigger(trigger_id)
@@ -79,6 +80,12 @@ def _answer_asleep(tx: Tx, trigger: TriggerRow, schedule: Schedule, since: Insta
     if line is not None:
         tx.arm([(trigger.id, None, trigger.tzdata, trigger.version, trigger.schedule)])  # it has its answer
         admit(tx, [line], now=now)
+
+
+def _counted(tx: Tx, trigger_id: str, now: Instant, apart: int) -> bool:
+    """Whether somebody has looked so lately that it is the same look: another desk, or a start before this one."""
+    last = tx.last_fault_at(IncidentKind.SCHEDULE, trigger_id)
+    return last is not None and last <= now < last + apart * 4 // 5  # a loop may come round a little early
 
 
 def _read(trigger: TriggerRow, now: Instant) -> Schedule | None:

@@ -78,6 +78,11 @@ class IncidentTx(TxBase):
         """End what stands of `(kind, route, by)`."""
         return [Over._make(row) for row in self.sql.each("incident_over_at", rows, now=now)]
 
+    def last_fault_at(self, kind: str, route: str) -> Instant | None:
+        """Of what stands of a route."""
+        row = self.sql.one("incident_last_at", kind=kind, route=route)
+        return None if row is None else row[0]
+
     def told_over(self, ids: Collection[str], *, now: Instant) -> None:
         self.sql.each("incident_told_over", [(i,) for i in ids], now=now)
 

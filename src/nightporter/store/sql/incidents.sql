@@ -47,6 +47,10 @@ RETURNING incident.id, incident.workspace, incident.automation_id, incident.kind
           incident.count, incident.first_at, incident.last_at, incident.subject, incident.error, incident.notified_at,
           incident.told_at;
 
+-- name: incident_last_at
+-- When the latest fault of a route came, of what stands.
+SELECT max(last_at) FROM incident WHERE route = :route AND kind = :kind AND state <> 'resolved';
+
 -- name: incident_told_over
 UPDATE incident SET told_at = :now FROM @rows(id text) AS r WHERE incident.id = r.id;
 
