@@ -258,6 +258,25 @@ def test_a_receiver_that_is_at_fault_is_passed_over(night: Night) -> None:
     assert sorted(name for name, _ in alerts(night)) == ["ops", "ops", "pager"]
 
 
+def test_nobody_waits_for_a_time_that_a_clock_set_back_shows_twice(night: Night) -> None:
+    automation = brief(night)
+    runs(night, automation, BROKE, Ended.ok(""))
+    night.clock.step(timedelta(days=-1))
+    runs(night, automation, BROKE)
+    night.sleep(hours=1)
+    runs(night, automation, BROKE, Ended.ok(""))
+    assert alerts(night) == [("pager", event) for event in ("continued", "recovered", "opened", "recovered")]
+
+
+def test_alerts_of_a_time_that_is_still_to_come_keep_none_back(night: Night) -> None:
+    automation = brief(night)
+    runs(night, automation, *[Ended.failed(ErrorClass.EXCEPTION, f"no {what}") for what in "abcdefghijk"])
+    assert alerts(night) == [("pager", "opened")] * 10 + [("pager", "folded")]
+    night.clock.step(timedelta(days=-1))
+    runs(night, automation, OTHERWISE)
+    assert alerts(night) == [("pager", "opened")] * 11 + [("pager", "folded")]
+
+
 def test_a_storm_of_alerts_is_folded(night: Night) -> None:
     for n in range(30):
         runs(night, brief(night, name=f"a-{n}"), BROKE)

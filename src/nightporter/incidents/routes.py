@@ -34,7 +34,7 @@ def send(
     if not routes:
         return
     first, others = routes[0], routes[1:]
-    sent, told = tx.alerts_lately(lane_of(first), since=Instant(now - HOUR))
+    sent, told = tx.alerts_lately(lane_of(first), since=Instant(now - HOUR), now=now)
     if sent >= FOLDED_AFTER:
         if told:
             return

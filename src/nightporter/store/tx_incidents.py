@@ -124,9 +124,9 @@ class IncidentTx(TxBase):
 
     # -- alerts ------------------------------------------------------------------------------------------------
 
-    def alerts_lately(self, lane: str, *, since: Instant) -> tuple[int, bool]:
+    def alerts_lately(self, lane: str, *, since: Instant, now: Instant) -> tuple[int, bool]:
         """To a receiver since then: `(how many, whether one said that others are kept back)`."""
-        row = self.sql.one("alerts_lately", lane=lane, since=since)
+        row = self.sql.one("alerts_lately", lane=lane, since=since, now=now)
         assert row is not None
         return row[0], bool(row[1])
 

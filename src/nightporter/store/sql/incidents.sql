@@ -3,7 +3,8 @@
 -- name: incident_reopen
 -- One that was over for less than its cooldown goes on as itself, unless another stands.
 UPDATE incident SET state = 'open', count = incident.count + r.count, last_at = :now, subject = r.subject,
-       automation_id = r.automation_id, error = r.error, resolved_at = NULL, decided_at = NULL, decided_by = '', note = ''
+       automation_id = r.automation_id, error = r.error, resolved_at = NULL, decided_at = NULL, decided_by = '', note = '',
+       notified_at = CASE WHEN incident.notified_at > :now THEN :now ELSE incident.notified_at END
 FROM @rows(kind text, route text, signature text, automation_id text, subject text, error text, count int,
            over_since int) AS r
 WHERE incident.state = 'resolved' AND incident.resolved_at >= r.over_since
@@ -15,6 +16,7 @@ RETURNING incident.id, incident.kind, incident.route, incident.signature, incide
           incident.first_at, incident.notified_at;
 
 -- name: incident_write
+-- What was told at a time that is still to come, because the clock was set back, counts as told now.
 INSERT INTO incident (id, workspace, automation_id, kind, route, signature, state, count, first_at, last_at, subject,
                       error)
 SELECT r.id, r.workspace, r.automation_id, r.kind, r.route, r.signature, 'open', r.count, :now, :now, r.subject, r.error
@@ -22,12 +24,14 @@ FROM @rows(id text, workspace text, automation_id text, kind text, route text, s
            error text) AS r WHERE true
 ON CONFLICT (route, signature, kind) WHERE state <> 'resolved' DO UPDATE SET
     count = incident.count + excluded.count, last_at = excluded.last_at, subject = excluded.subject,
-    automation_id = excluded.automation_id, error = excluded.error
+    automation_id = excluded.automation_id, error = excluded.error,
+    notified_at = CASE WHEN incident.notified_at > :now THEN :now ELSE incident.notified_at END
 RETURNING incident.id, incident.kind, incident.route, incident.signature, incident.state, incident.count,
           incident.first_at, incident.notified_at;
 
 -- name: incident_notified
-UPDATE incident SET notified_at = :now FROM @rows(id text) AS r WHERE incident.id = r.id;
+UPDATE incident SET notified_at = :now, told_at = CASE WHEN incident.told_at >= :now THEN NULL ELSE incident.told_at END
+FROM @rows(id text) AS r WHERE incident.id = r.id;
 
 -- name: incident_over_of
 -- What stands of an automation of one kind is over.
@@ -83,7 +87,7 @@ SELECT state, count(*) FROM incident WHERE state <> 'resolved' GROUP BY state;
 -- name: alerts_lately
 -- To a receiver, in the time before now: how many, and whether one of them said that others are kept back.
 SELECT count(*), coalesce(max(CASE WHEN alert = 'folded' THEN 1 ELSE 0 END), 0)
-FROM delivery WHERE alert IS NOT NULL AND lane = :lane AND created_at > :since;
+FROM delivery WHERE alert IS NOT NULL AND lane = :lane AND created_at > :since AND created_at <= :now;
 
 -- name: alert_deliver
 INSERT INTO delivery (id, run_id, automation_id, workspace, destination, kind, lane, state, best_effort, event_id,
