@@ -95,10 +95,10 @@ class MissedTx(TxBase):
     def dismiss_cards_of(self, automation_id: str, *, by: str, note: str, now: Instant) -> None:
         self.sql.run("cards_dismiss_of", automation_id=automation_id, by=by, note=note, now=now)
 
-    def prune_missed(self, *, before: Instant) -> None:
-        """Delete cards that were decided, and gaps that ended, before an instant."""
-        self.sql.run("cards_prune", before=before)
+    def prune_missed(self, *, before: Instant, room: int) -> int:
+        """Delete cards that were decided, so many at most, and gaps that ended, before an instant; how many cards."""
         self.sql.run("gaps_prune", before=before)
+        return self.sql.run("cards_prune", before=before, room=room)
 
     # -- what is told -----------------------------------------------------------------------------------------
 

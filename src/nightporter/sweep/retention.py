@@ -16,7 +16,7 @@ from nightporter.store.portion import Portion
 
 CHUNKS = 20
 """Transactions of one kind in one go."""
-ALERTS_AT_ONCE = 500
+AT_ONCE = 500
 LEDGER_AT_LEAST = timedelta(days=30)
 
 
@@ -65,16 +65,16 @@ def prune(
         _some_messages(store, sizes["messages"], before, old),
     ]
     store.write(lambda tx: tx.prune_workers(before=before))
-    store.write(lambda tx: tx.prune_missed(before=old))
 
     def alerts(tx: Tx) -> bool:
-        deleted = tx.prune_alerts(before=before, room=ALERTS_AT_ONCE)
+        deleted = tx.prune_alerts(before=before, room=AT_ONCE)
         if deleted:
             tx.raise_setting("pruned_before", before)
-        return deleted == ALERTS_AT_ONCE
+        return deleted == AT_ONCE
 
     left.append(store.write(alerts))
-    left.append(store.write(lambda tx: tx.prune_incidents(before=old, room=ALERTS_AT_ONCE)) == ALERTS_AT_ONCE)
+    left.append(store.write(lambda tx: tx.prune_missed(before=old, room=AT_ONCE)) == AT_ONCE)
+    left.append(store.write(lambda tx: tx.prune_incidents(before=old, room=AT_ONCE)) == AT_ONCE)
     return any(left)
 
 

@@ -32,12 +32,12 @@ SELECT q.*, count(*) OVER () FROM (
 -- name: task_cleanup
 -- What workers that ended left behind, and nobody took back.
 SELECT q.*, count(*) OVER () FROM (
-    SELECT w.id, w.ended_at, w.ended_how,
-           (SELECT count(*) FROM run WHERE run.state IN ('queued', 'running', 'held', 'lost') AND run.state = 'running'
-            AND run.worker = w.id) AS runs,
-           (SELECT count(*) FROM delivery d WHERE d.state = 'sending' AND d.worker = w.id) AS sending
-    FROM worker w WHERE w.ended_at < :before
-) AS q WHERE q.runs > 0 OR q.sending > 0 ORDER BY 2, 1 LIMIT :room;
+    SELECT w.id, w.ended_at, w.ended_how, sum(h.runs), sum(h.sending)
+    FROM (SELECT run.worker, 1 AS runs, 0 AS sending FROM run
+          WHERE run.state IN ('queued', 'running', 'held', 'lost') AND run.state = 'running'
+          UNION ALL SELECT d.worker, 0, 1 FROM delivery d WHERE d.state = 'sending') AS h
+    JOIN worker w ON w.id = h.worker WHERE w.ended_at < :before GROUP BY w.id, w.ended_at, w.ended_how
+) AS q ORDER BY 2, 1 LIMIT :room;
 
 -- name: task_children
 -- Children of runs that have ended, on this machine; whether they live, the machine knows.

@@ -52,7 +52,8 @@ UPDATE missed_card SET state = 'dismissed', decided_at = :now, decided_by = :by,
 WHERE automation_id = :automation_id AND state = 'pending';
 
 -- name: cards_prune
-DELETE FROM missed_card WHERE state <> 'pending' AND decided_at < :before;
+DELETE FROM missed_card WHERE id IN (
+    SELECT c.id FROM missed_card c WHERE c.state <> 'pending' AND c.decided_at < :before LIMIT :room);
 
 -- name: missed_lines
 -- What was answered too late since a line of that id: it did not run, or it runs late; a sum for each trigger.

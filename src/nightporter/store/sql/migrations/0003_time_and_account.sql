@@ -76,6 +76,7 @@ CREATE TABLE missed_card (                     -- a missed slot that a person de
     run_id TEXT                                -- what executing it became
 ) STRICT;
 CREATE INDEX missed_card_pending ON missed_card (automation_id) WHERE state = 'pending';
+CREATE INDEX missed_card_decided ON missed_card (decided_at) WHERE state <> 'pending';
 CREATE TABLE gap (                             -- spans in which slots passed that nobody was there to answer in time
     kind TEXT NOT NULL,                        -- down | sleep | step_forward | step_back | restored
     gap_from INTEGER NOT NULL,                 -- the wall before it
