@@ -11,7 +11,10 @@ from armed import FREE
 from night import DESTINATIONS, Night
 
 from nightporter import delivery, operations
+from nightporter.air import Form
 from nightporter.clock import HOUR, Instant, Kick, ManualClock
+from nightporter.delivery import Tried
+from nightporter.delivery.record import record_alone
 from nightporter.incidents import schedule_failed, schedule_readable
 from nightporter.ledger.audit import audit
 from nightporter.rules.retry import ALERT_TRIES, STUCK_TRIES
@@ -246,6 +249,15 @@ def test_an_alert_whose_route_fails_takes_the_next_and_raises_none_of_its_own(ni
     assert [kind for kind, *_ in incidents(night)] == ["execution", "delivery", "delivery"]
     assert kinds(night) == ["dead_letter", "incident", "incident"]
     assert found(night) == []
+
+
+def test_an_alert_of_which_no_more_can_be_written_than_its_end_takes_its_next_route_too(night: Night) -> None:
+    runs(night, brief(night, alerts=Alerts(to=(PAGER, OPS))), BROKE)
+    [taken] = night.take()
+    ends = [Tried(taken, NEVER, form=Form.ALONE)]
+    assert night.store.write(lambda tx: record_alone(tx, ends, now=night.clock.now())) == [True]
+    [second] = night.take()
+    assert (second.lane, second.parcel.body) == ("webhook:ops.example", taken.parcel.body)
 
 
 def test_a_receiver_that_is_at_fault_is_passed_over(night: Night) -> None:

@@ -102,17 +102,20 @@ def record(tx: Tx, tried: Sequence[Tried], destinations: Destinations, *, now: I
 
 
 def record_alone(tx: Tx, tried: Sequence[Tried], *, now: Instant) -> list[bool]:
-    """Write that tries ended and nothing else, because more cannot be written. What was not handed over is given up."""
+    """Write that tries ended and no more, because more cannot be written. What was not handed over is given up, and an
+    alert takes its next route."""
     rows = []
     for t in tried:
         handed_over = {Receipt.DELIVERED: DeliveryState.DELIVERED, Receipt.UNVERIFIED: DeliveryState.UNVERIFIED}
         state = handed_over.get(t.sent.receipt, DeliveryState.GIVEN_UP)
         rows.append((*t.key, state, Reason.UNREADABLE if state is DeliveryState.GIVEN_UP else None, "", t.sent.error))
     current = tx.end_deliveries(rows, now=now)
-    tell_of(tx, [
-        _notice(t) for t in tried
+    gave_up = [
+        t for t in tried
         if t.sent.receipt in (Receipt.TRANSIENT, Receipt.PERMANENT) and t.sending.parcel.delivery_id in current
-    ], now=now)
+    ]
+    tell_of(tx, [_notice(t) for t in gave_up], now=now)
+    next_route(tx, [t.sending.parcel.delivery_id for t in gave_up if t.sending.alert], now=now)
     return [t.sending.parcel.delivery_id in current for t in tried]
 
 

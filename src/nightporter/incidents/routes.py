@@ -49,14 +49,16 @@ def _folded(until: Instant) -> str:
 
 
 def next_route(tx: Tx, delivery_ids: Collection[str], *, now: Instant) -> None:
-    """Alerts that could not be delivered take their next route, if there is one."""
-    for delivery, alert in sorted(tx.alerts(delivery_ids).items()):
+    """Alerts that could not be delivered take their next route, if there is one and what they say can be read."""
+    for _, alert in sorted(tx.alerts(delivery_ids).items()):
         routes = routes_from(alert.next_routes)
-        found = tx.alert_origin(delivery)
-        if routes and found is not None:
-            incident_id, automation_id, workspace = found
-            _create(tx, routes[0], routes[1:], AlertEvent(alert.alert), incident_id, automation_id, workspace,
-                    alert.automation, alert.timezone, alert.cooldown, read_back(alert.body), now)
+        try:
+            event, body = AlertEvent(alert.alert), read_back(alert.body)
+        except ValueError:
+            continue
+        if routes:
+            _create(tx, routes[0], routes[1:], event, alert.incident_id, alert.automation_id, alert.workspace,
+                    alert.automation, alert.timezone, alert.cooldown, body, now)
 
 
 def _create(

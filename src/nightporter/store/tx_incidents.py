@@ -53,6 +53,9 @@ class AlertRow(NamedTuple):
     next_routes: str
     alert: str
     created_at: Instant
+    incident_id: str
+    automation_id: str
+    workspace: str
 
 
 class IncidentTx(TxBase):
@@ -145,11 +148,6 @@ class IncidentTx(TxBase):
     def alerts(self, delivery_ids: Collection[str]) -> dict[str, AlertRow]:
         """What these deliveries carry, as far as they are alerts."""
         return {row[0]: AlertRow._make(row) for row in self.sql.each("alerts_of", [(d,) for d in delivery_ids])}
-
-    def alert_origin(self, delivery_id: str) -> tuple[str, str, str] | None:
-        """`(incident, automation, workspace)`."""
-        row = self.sql.one("alert_origin", id=delivery_id)
-        return None if row is None else (row[0], row[1], row[2])
 
     # -- pauses by the desk ------------------------------------------------------------------------------------
 

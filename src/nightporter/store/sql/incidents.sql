@@ -100,11 +100,9 @@ INSERT INTO alert (delivery_id, automation, timezone, config, body, cooldown, ne
 VALUES (:id, :automation, :timezone, :config, :body, :cooldown, :next_routes);
 
 -- name: alerts_of
-SELECT a.delivery_id, a.automation, a.timezone, a.config, a.body, a.cooldown, a.next_routes, d.alert, d.created_at
+SELECT a.delivery_id, a.automation, a.timezone, a.config, a.body, a.cooldown, a.next_routes, d.alert, d.created_at,
+       d.run_id, d.automation_id, d.workspace
 FROM @rows(id text) AS r JOIN alert a ON a.delivery_id = r.id JOIN delivery d ON d.id = a.delivery_id;
-
--- name: alert_origin
-SELECT run_id, automation_id, workspace FROM delivery WHERE id = :id;
 
 -- name: automation_auto_pause  active -> auto_paused
 UPDATE automation SET state = 'auto_paused', state_reason = :reason, state_by = 'desk', state_at = :now,
