@@ -49,7 +49,7 @@ def schedule_failed(tx: Tx, trigger_id: str, error: str, *, now: Instant) -> Non
         return
     fault = Fault(IncidentKind.SCHEDULE, trigger_id, error, trigger_id, automation_id)
     standing = happened(tx, [fault], now=now)[trigger_id]
-    definition = in_force(tx, automation_id)
+    definition = in_force(tx, [automation_id])[automation_id]
     most = definition.failures.pause_after_schedule_errors
     if most is not None and in_a_row >= most:
         why = f"{_NO_SENSE} {in_a_row} times in a row"

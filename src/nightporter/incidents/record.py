@@ -39,7 +39,7 @@ def happened(tx: Tx, faults: Sequence[Fault], *, now: Instant) -> dict[str, Stan
     groups: dict[tuple[str, str, str], list[Fault]] = {}
     for fault in faults:
         groups.setdefault((fault.kind, fault.route, signature(fault.error)), []).append(fault)
-    definitions = {id: in_force(tx, id) for id in sorted({fault.automation_id for fault in faults})}
+    definitions = in_force(tx, {fault.automation_id for fault in faults})
     latest = {key: some[-1] for key, some in sorted(groups.items())}
     found = {
         (one.kind, one.route, one.signature): one
@@ -111,20 +111,25 @@ def _told(tx: Tx, ended: Sequence[Over], now: Instant) -> None:
     for one in untold:
         where = one.route if one.kind == IncidentKind.DELIVERY else ""
         together.setdefault((one.automation_id, where), []).append(one)
+    definitions = in_force(tx, {automation_id for automation_id, _ in together})
     for (automation_id, _), some in sorted(together.items()):
         last = max(some, key=lambda one: one.last_at)
         tell_over(
             tx,
             About(last.id, IncidentKind(last.kind), last.route, automation_id, sum(one.times for one in some),
                   min(one.first_at for one in some), last.last_at, last.error, last.subject),
-            in_force(tx, automation_id), now=now,
+            definitions[automation_id], now=now,
         )
 
 
-def in_force(tx: Tx, automation_id: str) -> Definition:
-    """The definition in force; one that cannot be read alerts as if it said nothing of it."""
-    text = tx.definition_in_force(automation_id)
+def in_force(tx: Tx, automation_ids: Collection[str]) -> dict[str, Definition]:
+    """The definitions in force; one that cannot be read alerts as if it said nothing of it."""
+    texts = tx.definitions_in_force_of(automation_ids)
+    return {id: _readable(id, texts.get(id, "")) for id in automation_ids}
+
+
+def _readable(automation_id: str, text: str) -> Definition:
     try:
-        return Definition.from_json(text or "")
+        return Definition.from_json(text)
     except ValueError:
         return Definition(name=automation_id, target=Target("noop"))

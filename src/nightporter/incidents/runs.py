@@ -13,7 +13,7 @@ from nightporter.states import AutomationState
 from nightporter.store import Tx
 from nightporter.store.tx_dispatch import Health
 from nightporter.store.tx_incidents import Standing
-from nightporter.words import IncidentKind
+from nightporter.words import Definition, IncidentKind
 
 
 class Concluded(NamedTuple):
@@ -61,9 +61,10 @@ def account_for(
     found |= happened(
         tx, [_fault(run, failing[id].errors_in_a_row) for id, c in courses.items() for run in c.after], now=now)
     tx.stopped_failing({id for id, c in courses.items() if c.succeeded and not c.after})
-    for id, course in courses.items():
-        if course.after and failing[id].state == AutomationState.ACTIVE:
-            _pause_if_due(tx, _fault(course.after[-1], 1), found[course.after[-1].run_id], failing[id], now)
+    last = {id: c.after[-1] for id, c in courses.items() if c.after and failing[id].state == AutomationState.ACTIVE}
+    definitions = in_force(tx, last)
+    for id, run in last.items():
+        _pause_if_due(tx, _fault(run, 1), found[run.run_id], failing[id], definitions[id], now)
     return found
 
 
@@ -72,8 +73,9 @@ def _fault(run: Concluded, in_a_row: int) -> Fault:
                  run.automation_id, in_a_row, in_the_inbox=True)
 
 
-def _pause_if_due(tx: Tx, fault: Fault, standing: Standing, health: Health, now: Instant) -> None:
-    definition = in_force(tx, fault.automation_id)
+def _pause_if_due(
+    tx: Tx, fault: Fault, standing: Standing, health: Health, definition: Definition, now: Instant
+) -> None:
     most = definition.failures.pause_after
     if most is not None and health.errors_in_a_row >= most:
         why = f"{health.errors_in_a_row} runs in a row have failed"

@@ -76,6 +76,10 @@ class AutomationTx(TxBase):
         row = self.sql.one("automation_in_force", id=automation_id)
         return None if row is None else str(row[0])
 
+    def definitions_in_force_of(self, automation_ids: Collection[str]) -> dict[str, str]:
+        """The same of several, as far as they are there."""
+        return dict(self.sql.each("automation_in_force_of", [(a,) for a in sorted(automation_ids)]))
+
     def definitions_in_force(self) -> list[Row]:
         """`(id, name, JSON)` of all that were not removed."""
         return self.sql.all("automation_in_force_all")

@@ -79,6 +79,11 @@ FROM automation WHERE id = :id @lock(automation);
 SELECT v.definition FROM automation a
 JOIN automation_version v ON v.automation_id = a.id AND v.version = a.version WHERE a.id = :id;
 
+-- name: automation_in_force_of
+-- The same of several.
+SELECT a.id, v.definition FROM @rows(id text) AS r JOIN automation a ON a.id = r.id
+JOIN automation_version v ON v.automation_id = a.id AND v.version = a.version;
+
 -- name: automation_in_force_all
 -- The definitions in force of all that were not removed.
 SELECT a.id, a.name, v.definition FROM automation a
