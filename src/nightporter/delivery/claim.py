@@ -99,7 +99,7 @@ def body_of(row: Row, automation: str) -> dict[str, Any]:
 
 def _with_what_they_carry(tx: Tx, rows: list[SentOut], *, at: Instant) -> list[Sending]:
     """What they carry. The store is read for all of them first: its own trouble is none of a row's."""
-    alerts = tx.alerts([row.delivery_id for row in rows if row.run_id.startswith("inc_")])
+    alerts = tx.alerts([row.delivery_id for row in rows if row.alert is not None])
     results = tx.results({row.run_id for row in rows if row.delivery_id not in alerts})
     versions = {(row.automation_id, results[row.run_id][2]) for row in rows if row.run_id in results}
     then = {(automation_id, version): text for automation_id, version, _, text in tx.definitions(sorted(versions))}

@@ -20,13 +20,13 @@ def recover(tx: Tx, worker: str, destinations: Destinations, *, now: Instant, ro
     held = tx.sending_of(worker, room)
     again, doubt, alerts = [], [], []
     notices: list[Notice] = []
-    for delivery, token, kind, _, best_effort, run, automation_id, workspace, name in held:
+    for delivery, token, kind, _, best_effort, run, automation_id, workspace, name, alert in held:
         destination = destinations.get(kind)
         if destination is not None and destination.repeatable:
             again.append((delivery, token, now, None, "its worker died while sending; the same event goes out again"))
             continue
         doubt.append((delivery, token, DeliveryState.UNKNOWN, None, "", "its worker died while sending"))
-        if run.startswith("inc_"):
+        if alert is not None:
             alerts.append(delivery)
         elif not best_effort:
             notices.append((delivery, token, workspace, automation_id, run, "a result may not have been delivered",

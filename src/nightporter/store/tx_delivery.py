@@ -25,6 +25,8 @@ class SentOut(NamedTuple):
     workspace: str
     automation_id: str
     tries_before: int
+    alert: str | None
+    """What is told of an incident, whose id is in the place of a run's; None: it carries a result."""
 
 
 class DeliveryTx(TxBase):

@@ -27,7 +27,7 @@ UPDATE delivery SET state = 'sending', worker = :worker, token = delivery.token 
 FROM @rows(id text) AS r WHERE delivery.id = r.id AND delivery.state = 'pending'
 RETURNING delivery.id, delivery.run_id, delivery.kind, delivery.lane, delivery.destination, delivery.event_id,
           delivery.tries, delivery.token, delivery.best_effort, delivery.workspace, delivery.automation_id,
-          delivery.tries_before;
+          delivery.tries_before, delivery.alert;
 
 -- name: delivery_end  sending -> delivered | unverified | given_up | unknown
 UPDATE delivery SET state = r.state, reason = r.reason, ended_at = :now, evidence = r.evidence, error = r.error,

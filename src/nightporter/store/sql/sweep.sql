@@ -106,7 +106,7 @@ SELECT child.run_id, child.token FROM @rows(run_id text, token int) AS r
 JOIN child ON child.run_id = r.run_id AND child.token = r.token WHERE child.look = 0;
 
 -- name: delivery_of_worker
-SELECT id, token, kind, tries, best_effort, run_id, automation_id, workspace, destination
+SELECT id, token, kind, tries, best_effort, run_id, automation_id, workspace, destination, alert
 FROM delivery WHERE worker = :worker AND state = 'sending' ORDER BY id LIMIT :room @lock(delivery);
 
 -- name: quarantine_write
