@@ -263,6 +263,9 @@ async def test_an_older_version_of_what_is_kept_changes_nothing(store: Store, cl
     keep(4, 1)
     assert kept(store) == [("3", 2)]
     assert store.read(lambda tx: tx.look_facts("run_2", "aut_1", "key")) == (Kept(3, 2), False)
+    store.write(lambda tx: tx.forget_looks("aut_1", ()))
+    keep(5, 2)
+    assert kept(store) == [], "what was forgotten meanwhile does not come back"
 
 
 # -- cut short ---------------------------------------------------------------------------------------------------------

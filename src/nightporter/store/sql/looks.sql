@@ -13,10 +13,11 @@ SELECT r.run_id, r.kind, r.answer, r.text FROM @rows(run_id text, kind text, ans
 ON CONFLICT (run_id) DO UPDATE SET kind = excluded.kind, answer = excluded.answer, text = excluded.text;
 
 -- name: look_keep
--- A run that saw an older state than what is kept by now changes nothing.
+-- A run that saw an older state than what is kept by now changes nothing, nor does one whose state was forgotten.
 INSERT INTO look_state (automation_id, look, state, version, run_id, at)
 SELECT r.automation_id, r.look, r.state, r.version + 1, r.run_id, :now
-FROM @rows(automation_id text, look text, state text, version int, run_id text) AS r WHERE true
+FROM @rows(automation_id text, look text, state text, version int, run_id text) AS r
+WHERE r.version = 0 OR EXISTS (SELECT 1 FROM look_state s WHERE s.automation_id = r.automation_id AND s.look = r.look)
 ON CONFLICT (automation_id, look) DO UPDATE SET state = excluded.state, version = excluded.version,
     run_id = excluded.run_id, at = excluded.at WHERE look_state.version + 1 = excluded.version;
 
