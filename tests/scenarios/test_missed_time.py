@@ -22,7 +22,7 @@ from nightporter.engine.sources import Sources
 from nightporter.ledger.audit import audit
 from nightporter.sources import clock as clock_module
 from nightporter.store.postgres import PostgresStore
-from nightporter.words import Missed, MissedPolicy, Overlap
+from nightporter.words import Missed, MissedPolicy, Overlap, Retry
 from words import a_clock_trigger, a_firing, an_automation, rows
 
 ONCE, REVIEW = Missed(MissedPolicy.RUN_ONCE), Missed(MissedPolicy.REVIEW)
@@ -139,6 +139,31 @@ async def test_what_a_clock_that_is_set_forward_jumps_over_is_missed(
     assert engine.worker == worker
     await until(lambda: engine.store.read(lambda tx: tx.gaps()))
     assert balances(engine)
+
+
+@pytest.mark.parametrize("hours", [3, -3])
+async def test_what_waits_to_be_tried_again_waits_as_long_as_it_was_to_whichever_way_the_clock_is_set(
+    engines: Engines, hours: int
+) -> None:
+    """S-12, S-13: no backoff collapses, and none becomes hours of silence."""
+    def unavailable(_: Any = None) -> str:
+        raise RuntimeError("503")
+
+    clock = ManualClock(at(2026, 6, 1, 10, 7))
+    engine = engines(clock=clock, functions={"calls": unavailable})
+    await engine.start()
+    calls = await asyncio.to_thread(
+        an_automation, engine.store, now=clock.now(), name="calls", runner="function", config={"name": "calls"},
+        retry=Retry(attempts=3, delays=(timedelta(minutes=10),), on=frozenset({"exception"})))
+    await engine.fire(a_firing(calls))
+    await until(lambda: rows(engine.store, "SELECT 1 FROM run WHERE state = 'queued' AND attempt = 1"))
+    [(before,)] = rows(engine.store, "SELECT run_after FROM run")
+    clock.step(timedelta(hours=hours))
+    await until(lambda: engine.store.read(lambda tx: tx.gaps()))
+    assert rows(engine.store, "SELECT run_after, attempt FROM run") == [(before + hours * HOUR, 1)]
+    clock.advance(timedelta(minutes=12))
+    await until(lambda: rows(engine.store, "SELECT 1 FROM run WHERE attempt = 2"))
+    assert engine.store.read(lambda tx: audit(tx, now=clock.now())).findings == ()
 
 
 # -- S-13 -------------------------------------------------------------------------------------------------------------

@@ -291,6 +291,9 @@ class Engine:
     async def _poll(self) -> None:
         """Each second, in case a kick was lost: what others wrote, what has come due, who died and who leads."""
         self._membership.say_how_the_store_is()
+        await self._watch_clock()
+        if self._writing_gaps is not None:  # where the clock was set, what waits is moved before it is found due
+            await asyncio.wait({self._writing_gaps}, timeout=1)
         try:
             changed, due, sending, leader = await aside(self._whats_due)
         except StoreNewer as error:

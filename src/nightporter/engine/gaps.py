@@ -14,6 +14,7 @@ from uuid import uuid4
 from nightporter import logs
 from nightporter.clock import SECOND, Clock, Instant, rfc3339
 from nightporter.rules.missed import NOT_MISSED
+from nightporter.sources.spacing import FREE_AT
 from nightporter.store import Tx
 
 log = logs.get(__name__)
@@ -63,10 +64,23 @@ class ClockWatch:
         return found
 
 
-def write_down(tx: Tx, gaps: list[Gap], *, worker: str) -> None:
-    """Gaps as rows; a row says from when to when on the wall, whichever way that went."""
+def write_down(tx: Tx, gaps: list[Gap], *, worker: str, now: Instant) -> None:
+    """Gaps as rows; a row says from when to when on the wall, whichever way that went. Where somebody set it, whatever
+    waits goes on waiting for as long as it was to."""
     for gap in gaps:
-        tx.write_gap(gap.kind, gap.begin, gap.end, worker=worker)
+        if not tx.write_gap(gap.kind, gap.begin, gap.end, worker=worker):
+            continue
+        if gap.kind == "step_forward":
+            wait_on(tx, gap.end - gap.begin, since=gap.begin, now=now)
+        elif gap.kind == "step_back":  # between the step and the look that noticed it lay no more than that
+            wait_on(tx, gap.begin - gap.end, since=Instant(gap.begin - STOOD_STILL), now=now)
+
+
+def wait_on(tx: Tx, by: int, *, since: Instant, now: Instant) -> None:
+    """Move whatever waits for a time by so many microseconds; what was written after `since` waits rightly already."""
+    tx.move_waits(by, since=since, now=now)
+    if (free := tx.setting_instant(FREE_AT)) is not None:
+        tx.put_setting(FREE_AT, str(free + by))
 
 
 def say(gap: Gap) -> None:

@@ -133,7 +133,7 @@ class Sources:
         high, kept = tx.setting_instant("clock_high_water"), self._mark.read(ledger_of(tx))
         found = [gap for gap in since_it_was_kept(high, kept, self._clock.now())
                  if gap.kind != "step_back" or all(row.gap_to != gap.end for row in tx.gaps(since=gap.end - 1))]
-        write_down(tx, found, worker=self._me())
+        write_down(tx, found, worker=self._me(), now=self._clock.now())
         return found
 
     def watch(self) -> bool:
@@ -153,7 +153,7 @@ class Sources:
     def write_down(self) -> None:
         """Write the gaps down that were noticed. Blocks; raises StoreError, and keeps them for the next time then."""
         gaps = list(self._gaps)
-        self._store.write(lambda tx: write_down(tx, gaps, worker=self._me()))
+        self._store.write(lambda tx: write_down(tx, gaps, worker=self._me(), now=self._clock.now()))
         self._gaps = self._gaps[len(gaps):]
 
     # -- the clock's loop -------------------------------------------------------------------------------------

@@ -112,8 +112,15 @@ class MissedTx(TxBase):
 
     # -- gaps -------------------------------------------------------------------------------------------------
 
-    def write_gap(self, kind: str, gap_from: Instant, gap_to: Instant, *, worker: str) -> None:
-        self.sql.run("gap_write", kind=kind, gap_from=gap_from, gap_to=gap_to, worker=worker)
+    def write_gap(self, kind: str, gap_from: Instant, gap_to: Instant, *, worker: str) -> bool:
+        """False where it was written down already."""
+        return self.sql.run("gap_write", kind=kind, gap_from=gap_from, gap_to=gap_to, worker=worker) > 0
+
+    def move_waits(self, by: int, *, since: Instant, now: Instant) -> None:
+        """Move the times that runs and tries wait for by so many microseconds, but for what was written after `since`
+        and up to `now`."""
+        self.sql.run("gap_moves_runs", by=by, since=since, now=now)
+        self.sql.run("gap_moves_deliveries", by=by, since=since, now=now)
 
     def gaps(self, *, since: int = 0, room: int = 100) -> list[GapRow]:
         """Those that ended after `since`, the latest first."""

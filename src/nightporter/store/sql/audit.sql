@@ -520,6 +520,7 @@ SELECT q.*, count(*) OVER () FROM (
     WHERE t.from_state = 'running' AND r.state IN ('queued', 'held')
       AND t.reason IS DISTINCT FROM 'shutdown' AND r.run_after <= t.at
       AND t.at > r.attempt_at  -- where the wall clock stepped back meanwhile, the wait began before it
+      AND NOT EXISTS (SELECT 1 FROM gap g WHERE g.kind = 'step_back' AND g.gap_to >= t.at)  -- and it went with the clock
       AND NOT EXISTS (SELECT 1 FROM effect e WHERE e.run_id = r.id AND e.name <> 'started'
                       AND t.at IN (e.intended_at, e.done_at))
 ) AS q ORDER BY 1 LIMIT 10;

@@ -77,6 +77,23 @@ SELECT a.id, a.name FROM @rows(id text) AS r JOIN automation a ON a.id = r.id;
 INSERT INTO gap (kind, gap_from, gap_to, worker) VALUES (:kind, :gap_from, :gap_to, :worker)
 ON CONFLICT (gap_to, gap_from, kind) DO NOTHING;
 
+-- name: gap_moves_runs
+-- The wall was set: what waits for a time waits as long as it was to. What was written since then waits rightly already,
+-- and what somebody else holds is taken up just now.
+UPDATE run SET run_after = run.run_after + :by, rank = run.rank + :by
+WHERE id IN (SELECT waits.id FROM run AS waits WHERE waits.blocked = 'time' AND NOT EXISTS (
+                 SELECT 1 FROM transition t WHERE t.run_id = waits.id AND t.seq = waits.seq AND t.at > :since
+                 AND t.at <= :now)
+             @lock_free(waits));
+
+-- name: gap_moves_deliveries
+-- As much for tries. A quiet hour is one of the wall, and is asked about when it is tried.
+UPDATE delivery SET next_try_at = delivery.next_try_at + :by
+WHERE id IN (SELECT waits.id FROM delivery AS waits WHERE waits.state = 'pending' AND waits.tries > 0
+             AND coalesce(waits.reason, '') <> 'quiet_hours' AND NOT EXISTS (
+                 SELECT 1 FROM delivery_try t WHERE t.delivery_id = waits.id AND t.at > :since AND t.at <= :now)
+             @lock_free(waits));
+
 -- name: gaps
 -- The latest first.
 SELECT kind, gap_from, gap_to, worker FROM gap WHERE gap_to > :since ORDER BY gap_to DESC, gap_from DESC LIMIT :room;
