@@ -5,27 +5,40 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from armed import at
+from builders import Night
 from desks import until
 from engines import Engines
 
 import nightporter.engine
 from nightporter.clock import HOUR, MINUTE, SECOND, Clock, Instant, Kick, ManualClock
 from nightporter.engine import Engine
-from nightporter.engine.gaps import ClockWatch, Gap, Mark, since_it_was_kept
+from nightporter.engine.gaps import ClockWatch, Gap, Mark, since_it_was_kept, write_down
 from nightporter.engine.sources import Sources
 from nightporter.sources.clock import ClockSource
 from nightporter.store import Store, Tx
 from nightporter.store.postgres import PostgresStore
-from nightporter.words import Missed, MissedPolicy
+from nightporter.words import (
+    Coalesce,
+    Destination,
+    Ended,
+    ErrorClass,
+    Missed,
+    MissedPolicy,
+    Receipt,
+    Retry,
+    TriggerSpec,
+)
 from words import a_clock_trigger, an_automation, rows
 
 NOON = at(2026, 3, 27, 12)
+ALL = frozenset({"exception"})
 
 
 # -- the watch, which is pure but for the clock -----------------------------------------------------------------------
@@ -282,6 +295,34 @@ async def test_the_mark_beside_the_store_follows_what_is_kept(engines: Engines, 
     mark = tmp_path / "home" / "kept.json"
     await until(lambda: mark.exists() and json.loads(mark.read_text())["at"] == clock.now())
     assert json.loads(mark.read_text())["ledger"] == await engine.read(lambda tx: tx.setting("ledger"))
+
+
+@pytest.mark.parametrize(("kind", "by"), [("step_forward", 3 * HOUR), ("step_back", -3 * HOUR)])
+def test_where_the_clock_is_set_what_waits_for_a_time_waits_as_long_as_it_was_to(
+    store: Store, kind: str, by: int
+) -> None:
+    """S-12, S-13: what was written after the clock was set, and before anybody noticed, waits rightly already."""
+    night, calls = Night(store, ManualClock(NOON)), TriggerSpec("call", "call")
+    hook = [Destination("hook", "webhook", {"url": "https://one.example"})]
+    tried = night.define("tried", calls, deliver=hook, retry=Retry(attempts=3, delays=(timedelta(minutes=10),), on=ALL))
+    gathers = night.define("gathers", replace(calls, coalesce=Coalesce(timedelta(minutes=5), timedelta(minutes=9))))
+    sent = night.define("sent", calls, deliver=hook)
+    night.run(sent)
+    night.send(Receipt.TRANSIENT)
+    night.run(tried, Ended.failed(ErrorClass.EXCEPTION, "503"))
+    wait = night.sql("SELECT run_after - ? FROM run WHERE state = 'queued'", night.now)
+    tries = night.sql("SELECT next_try_at - ? FROM delivery", night.now)
+    old = night.now
+    night.clock.step(timedelta(microseconds=by))
+    night.fire(gathers)
+    after = night.sql("SELECT run_after FROM run WHERE automation_id = ?", gathers)
+    gap = Gap(kind, min(old, night.now), max(old, night.now))
+    for _ in range(2):  # it is noticed once
+        store.write(lambda tx: write_down(tx, [gap], worker="wrk_a", now=night.now))
+    assert night.sql("SELECT run_after - ? FROM run WHERE automation_id = ?", night.now, tried) == wait
+    assert night.sql("SELECT next_try_at - ? FROM delivery", night.now) == tries
+    assert night.sql("SELECT run_after FROM run WHERE automation_id = ?", gathers) == after
+    assert night.found() == {}
 
 
 async def test_after_a_restart_what_is_overdue_begins_within_the_push(engines: Engines) -> None:

@@ -212,7 +212,7 @@ def everything_late_has_its_turn(machine: Machine) -> None:
     """They begin two seconds apart: their time comes sooner than it would."""
     until(lambda: not machine.rows("SELECT 1 FROM trigger WHERE next_fire_at IS NOT NULL AND next_fire_at <= "
                                    f"{machine.now}"), "all is answered")
-    machine.set(Instant(machine.now + 100 * SECOND))
+    machine.sleep_until(Instant(machine.now + 100 * SECOND))
     all_have_ended(machine)
 
 

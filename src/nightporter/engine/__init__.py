@@ -291,14 +291,14 @@ class Engine:
     async def _poll(self) -> None:
         """Each second, in case a kick was lost: what others wrote, what has come due, who died and who leads."""
         self._membership.say_how_the_store_is()
-        await self._watch_clock()
-        if self._writing_gaps is not None:  # where the clock was set, what waits is moved before it is found due
-            await asyncio.wait({self._writing_gaps}, timeout=1)
         try:
             changed, due, sending, leader = await aside(self._whats_due)
         except StoreNewer as error:
             await self._let_go(error)
             return
+        await self._watch_clock()
+        if self._writing_gaps is not None:  # where the clock was set, what waits is moved before it is looked for
+            await asyncio.wait({self._writing_gaps}, timeout=1)
         if changed or due or self.flight.failed_to_look:
             self.flight.look()
         if changed or sending or self.courier.failed_to_look:

@@ -71,16 +71,11 @@ def write_down(tx: Tx, gaps: list[Gap], *, worker: str, now: Instant) -> None:
         if not tx.write_gap(gap.kind, gap.begin, gap.end, worker=worker):
             continue
         if gap.kind == "step_forward":
-            wait_on(tx, gap.end - gap.begin, since=gap.begin, now=now)
+            tx.move_waits(gap.end - gap.begin, since=gap.begin, now=now)
         elif gap.kind == "step_back":  # between the step and the look that noticed it lay no more than that
-            wait_on(tx, gap.begin - gap.end, since=Instant(gap.begin - STOOD_STILL), now=now)
-
-
-def wait_on(tx: Tx, by: int, *, since: Instant, now: Instant) -> None:
-    """Move whatever waits for a time by so many microseconds; what was written after `since` waits rightly already."""
-    tx.move_waits(by, since=since, now=now)
-    if (free := tx.setting_instant(FREE_AT)) is not None:
-        tx.put_setting(FREE_AT, str(free + by))
+            tx.move_waits(gap.begin - gap.end, since=Instant(gap.begin - STOOD_STILL), now=now)
+            if (free := tx.setting_instant(FREE_AT)) is not None and free > gap.end:
+                tx.put_setting(FREE_AT, str(free - (gap.end - gap.begin)))
 
 
 def say(gap: Gap) -> None:
