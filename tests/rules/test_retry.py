@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightporter.rules.retry import base_delay, delivery_delay, draw, jittered, worth_another
+from nightporter.rules.retry import (
+    DELIVERY_TRIES,
+    base_delay,
+    delivery_delay,
+    delivery_wait,
+    draw,
+    jittered,
+    worth_another,
+)
 from nightporter.words import ErrorClass, Retry
 
 ALL = Retry(on=frozenset({"transient", "nonzero_exit", "exception"}))
@@ -66,6 +74,11 @@ def test_deliveries_wait_twice_as_long_each_time_up_to_four_hours() -> None:
     waits = [delivery_delay(n).total_seconds() for n in range(1, 16)]
     assert waits == [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 14400, 14400]
     assert delivery_delay(50) == delivery_delay(10**9) == timedelta(hours=4)
+
+
+def test_all_tries_of_a_delivery_take_three_days_whatever_is_drawn() -> None:
+    assert sum((delivery_wait(n, 0.0) for n in range(1, DELIVERY_TRIES)), timedelta()) > timedelta(days=3)
+    assert delivery_wait(3, 0.0) == timedelta(seconds=4) < delivery_wait(3, 0.9) < timedelta(seconds=8)
 
 
 @given(st.timedeltas(timedelta(0), timedelta(days=1)), st.floats(0, 1, exclude_max=True))

@@ -16,9 +16,8 @@ from nightporter.rules.retry import (
     DELIVERY_TRIES,
     RECOVERED_APART,
     STUCK_TRIES,
-    delivery_delay,
+    delivery_wait,
     draw,
-    jittered,
     spread,
 )
 from nightporter.states import DeliveryState
@@ -79,7 +78,7 @@ def record(tx: Tx, tried: Sequence[Tried], destinations: Destinations, *, now: I
                 if t.sending.tries == STUCK_TRIES:
                     stuck.append(t)
                 chance = draw(parcel.delivery_id, t.sending.tries)
-                delay = jittered(delivery_delay(t.sending.tries), chance)
+                delay = delivery_wait(t.sending.tries, chance)
                 asked = spread(min(sent.retry_after or timedelta(0), DELIVERY_LONGEST), chance)
                 wait = min(max(delay, asked), DELIVERY_LONGEST)
                 later.append((*t.key, now + max(micros(wait), 1), sent.reason or Reason.UNREACHABLE, sent.error))

@@ -22,7 +22,7 @@ from nightporter.errors import NightporterError
 from nightporter.ledger.heartbeat import heartbeat
 from nightporter.ledger.status import RECENTLY, evaluated_at
 from nightporter.outside.http import Web
-from nightporter.rules.retry import DELIVERY_TRIES, delivery_delay, draw, jittered
+from nightporter.rules.retry import DELIVERY_TRIES, delivery_wait, draw
 from nightporter.rules.schedule import count_between, previous_due
 from nightporter.store import Store, Tx
 from nightporter.words import DeliveryId, DestinationPort, Parcel, Receipt, RunId, Sent, derived_id
@@ -125,7 +125,7 @@ class DailyWord:
         state = "pending" if again else {
             Receipt.DELIVERED: "delivered", Receipt.UNVERIFIED: "unverified",
         }.get(sent.receipt, "given_up")
-        wait = jittered(delivery_delay(tries + 1), draw(destination, tries))
+        wait = delivery_wait(tries + 1, draw(destination, tries))
         self._store.write(lambda tx: tx.heartbeat_tried(
             slot, destination, tries, state=state, next_try_at=Instant(now + micros(wait)) if again else None,
             ended_at=None if again else now, evidence=sent.evidence, error=sent.error,

@@ -52,6 +52,12 @@ def delivery_delay(tries: int) -> timedelta:
     return min(DELIVERY_FIRST * doublings, DELIVERY_CAP)
 
 
+def delivery_wait(tries: int, draw: float) -> timedelta:
+    """The same, drawn from its upper half: even the shortest waits of all tries together take three days. `draw` is in
+    [0, 1)."""
+    return delivery_delay(tries) * (0.5 + 0.5 * draw)
+
+
 def jittered(delay: timedelta, draw: float) -> timedelta:
     """Full jitter over a floor of a tenth, so that no wait shrinks to nothing. `draw` is in [0, 1)."""
     return delay * (0.1 + 0.9 * draw)
