@@ -10,7 +10,7 @@ from builders import EVERY_HOUR, Night
 
 from nightporter import operations
 from nightporter.clock import HOUR, Instant, ManualClock
-from nightporter.errors import Conflict
+from nightporter.errors import BadInput, Conflict
 from nightporter.store import Store, open_store
 from words import rows
 
@@ -199,6 +199,14 @@ def test_enabling_what_has_passed_a_date_says_how_it_is_renewed(night: Night) ->
     definition = night.written("brief", EVERY_HOUR, expires=after(night.now, days=1))
     night.store.write(lambda tx: operations.define(tx, definition, truth="code", by="ann", now=night.now))
     assert night.row(brief).state == "active"
+
+
+@pytest.mark.parametrize("span", [{"minutes": 59}, {"days": 366}, {"days": 999_999_999}])
+def test_it_is_renewed_for_no_span_that_a_definition_could_not_say(night: Night, span: dict[str, float]) -> None:
+    brief = night.define("brief", EVERY_HOUR, lasts=MONTH)
+    with pytest.raises(BadInput, match="nothing is renewed for"):
+        renew(night, brief, **span)
+    assert ends(night, brief) == 30
 
 
 def test_what_is_removed_is_not_renewed_and_a_trail_is_kept(night: Night) -> None:

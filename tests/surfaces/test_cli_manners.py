@@ -202,6 +202,13 @@ def test_the_same_commands_work_on_postgres(tmp_path: Path, migrated_postgres_ur
     assert shell("audit").code == 0
 
 
+@pytest.mark.parametrize("sample", ["0", "-5"])
+def test_an_audit_of_nothing_is_refused(shell: Shell, sample: str) -> None:
+    said = shell("audit", "--sample", sample)
+    assert (said.code, "looks at nothing" in said.err) == (2, True)
+    assert shell("audit", "--sample", "1").code == 0
+
+
 def test_output_that_nobody_reads_any_more_is_no_error(shell: Shell) -> None:
     process = shell.process("list")
     assert process.stdout is not None

@@ -6,7 +6,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from nightporter.clock import Instant, micros
-from nightporter.errors import Conflict
+from nightporter.definitions.policy import LONGEST, SHORTEST_LIFE
+from nightporter.errors import BadInput, Conflict
 from nightporter.ledger.moments import spoken
 from nightporter.operations.sleep import caught_up, fall_asleep, log_change, wake
 from nightporter.operations.work import definition_of
@@ -23,8 +24,12 @@ def renew(
     """Let it act for as long as its definition says, from now on, or as `lasting` says this once; until when. One that
     has expired acts again, with its error counters cleared.
 
-    Raises Conflict where its end is a date, it has none, or it was removed.
+    Raises Conflict where its end is a date, it has none, or it was removed; BadInput for a span that a definition could
+    not say either.
     """
+    if lasting is not None and not SHORTEST_LIFE <= lasting <= LONGEST:
+        raise BadInput(f"nothing is renewed for {format_duration(lasting)}", why="it goes from 1h to 365d",
+                       next="write for example 30d")
     row, now = caught_up(tx, automation_id, now=now)
     definition = definition_of(tx, automation_id)
     if row.state == AutomationState.REMOVED:

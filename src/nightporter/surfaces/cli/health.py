@@ -176,6 +176,8 @@ def audit(
     from nightporter.ledger.calendar import meetings
     from nightporter.ledger.tasks import tasks
 
+    if sample is not None and sample < 1:
+        raise BadInput(f"--sample {sample} looks at nothing", next="write a number, or leave it out")
     host = socket.gethostname()
     with opened(common) as place:
         now = place.clock.now()

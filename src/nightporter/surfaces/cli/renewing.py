@@ -25,8 +25,6 @@ def renew(
     if not names:
         raise BadInput("nothing is said to be renewed", next="name one or more: nightporter list shows them")
     span = None if lasting is None else parse_duration(lasting)
-    if span is not None and not span:
-        raise BadInput("--for 0s is no time at all", next="write for example --for 30d")
     with opened(common) as place:
         def work(tx: Tx) -> list[AutomationDetail]:
             now = place.clock.now()
