@@ -3,7 +3,9 @@ whose worker is gone that it does not run."""
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 import socket
 from datetime import timedelta
 from pathlib import Path
@@ -14,10 +16,13 @@ from acting import a_worker, after, begin
 from explained import NOW, daily, said
 
 from nightporter import operations
+from nightporter.clock import Instant
+from nightporter.ledger.ahead import Standing, gates_ahead
 from nightporter.ledger.why import Explanation
+from nightporter.rules.gates import GATES
 from nightporter.rules.schedule import parse
 from nightporter.store import Store
-from nightporter.words import Limits, Overlap, QuietHours, TriggerSpec
+from nightporter.words import Limits, Overlap, Policy, QuietHours, Reason, Threshold, TriggerSpec
 from nightporter.words.bounds import Bounds, Days
 from words import a_clock_trigger, a_definition, an_automation, fire
 
@@ -131,3 +136,21 @@ def test_a_run_and_an_automation_have_their_facts_below(store: Store) -> None:
     found = said(store, run, after(NOW, minutes=1))
     assert (facts(found, "run"), facts(found, "verdict"), facts(found, "attempts")) == (
         [f"{run}, running"], ["admitted"], ["1 of 3"])
+
+
+NOT_AHEAD = {Reason.DELETED, Reason.DISABLED, Reason.UNREADABLE, Reason.PAYLOAD_TOO_LARGE}
+"""What is off or cannot be read has no slot to come, and the clock brings no payload."""
+
+
+def test_every_gate_is_told_of_beforehand_or_is_known_to_have_nothing_to_tell() -> None:
+    everything = Policy(
+        overlap=Overlap.SKIP, per_hour=1, queued=1, cooldown=1, expires=Instant(2), priority=50, attempts=3,
+        runner="echo", quiet_hours=QuietHours(("00:00-24:00",)), threshold=Threshold(2), max_runs=1,
+        hold_on_incident=True)
+    told = {
+        gate.gate for state in ("paused", "config_error") for runs in (0, 1) for gate in gates_ahead(
+            everything, Standing(state, stopped=True, runs=runs), Instant(3), "UTC")
+    }
+    asked = {Reason[name] for gate in GATES for name in re.findall(r"Reason\.([A-Z_]+)", inspect.getsource(gate))}
+    assert told | NOT_AHEAD == asked
+    assert not told & NOT_AHEAD

@@ -18,12 +18,12 @@ from nightporter.config import Config
 from nightporter.definitions import read
 from nightporter.definitions.folder import Found
 from nightporter.engine.files import DefinitionFiles
-from nightporter.errors import BadDefinition, Conflict, StoreError, StoreLocked
+from nightporter.errors import BadDefinition, BadSchedule, Conflict, StoreError, StoreLocked
 from nightporter.ledger.reads import refused_files
 from nightporter.operations import Synced, load
 from nightporter.store import Store, Tx
 from nightporter.words import Definition
-from words import a_definition
+from words import a_clock_trigger, a_definition, rows
 
 
 @pytest.fixture
@@ -473,3 +473,23 @@ def test_an_error_of_a_file_says_where_it_was_found_again(night: Night, shelf: S
     night.pass_time(hours=1)
     assert night.store.write(broken) == first
     assert night.row(first).state_at == after(night.now, hours=-1)
+
+
+@pytest.mark.parametrize(("rule", "stored"), [
+    ("FREQ=YEARLY;INTERVAL=4;BYMONTH=2;BYMONTHDAY=29", False), ("FREQ=YEARLY;INTERVAL=2;BYMONTH=2;BYMONTHDAY=29", True),
+])
+def test_a_rule_that_never_matches_from_where_it_would_begin_is_refused_as_one_that_never_does(
+    store: Store, clock: ManualClock, rule: str, stored: bool
+) -> None:
+    """Counted from 2026 every second year has a 29 February one day, and every fourth year has none."""
+    definition = a_definition(triggers=[a_clock_trigger(rule, kind="rrule")])
+
+    def define() -> object:
+        return store.write(lambda tx: operations.define(tx, definition, truth="code", by="ann", now=clock.now()))
+
+    if stored:
+        assert define()
+    else:
+        with pytest.raises(BadSchedule, match="never matches"):
+            define()
+        assert rows(store, "SELECT 1 FROM automation") == []

@@ -18,7 +18,7 @@ from nightporter.errors import BadDefinition, Conflict
 from nightporter.operations.arm import arm, edited_since, open_schedule, owes, readable
 from nightporter.operations.sleep import as_it_was, caught_up, end_pause, fall_asleep, log_change, paused_before
 from nightporter.rules.expiry import ends_at
-from nightporter.rules.schedule import wants_anchor
+from nightporter.rules.schedule import next_due, wants_anchor
 from nightporter.rules.stagger import staggered
 from nightporter.states import AutomationState
 from nightporter.store import Tx
@@ -272,10 +272,13 @@ def specs(definition: Definition) -> list[TriggerSpec]:
 
 
 def anchored(spec: TriggerSpec, before: Schedule | None, now: Instant) -> Schedule | None:
-    """The schedule with its grid: an `every` or `rrule` without an anchor keeps the one it had, or counts from now."""
+    """The schedule with its grid: an `every` or `rrule` without an anchor keeps the one it had, or counts from now.
+    Raises BadSchedule for a rule that never matches when it is counted from there."""
     schedule = spec.schedule
     if schedule is None or not wants_anchor(schedule):
         return schedule
     if before is not None and replace(before, anchor=None) == schedule:
         return before
-    return replace(schedule, anchor=now)
+    schedule = replace(schedule, anchor=now)
+    next_due(schedule, now)
+    return schedule
