@@ -138,8 +138,8 @@ def states_page() -> str:
                 "One piece of work. Every step leaves a line in the table `transition`."),
         machine("delivery", DELIVERY_TRANSITIONS, DeliveryState, DeliveryEvent, (DeliveryState.PENDING,),
                 "One result on its way to one destination. `announce` and `silent` are `delivered` from the start, in "
-                "the\ntransaction that ends the run. Every try leaves a line in the table `delivery_try`; one that is given back "
-                "is none."),
+                "the\ntransaction that ends the run. Every try leaves a line in the table `delivery_try`; one that is "
+                "given back is none."),
         machine("automation", AUTOMATION_TRANSITIONS, AutomationState, AutomationEvent,
                 (AutomationState.ACTIVE, AutomationState.PROPOSED, AutomationState.CONFIG_ERROR),
                 "Whether a definition acts. Who changed it, and when, is in the table `definition_change`."),

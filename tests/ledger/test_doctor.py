@@ -29,7 +29,7 @@ from nightporter.words import (
     Sent,
     TriggerSpec,
 )
-from words import a_clock_trigger, a_definition, an_automation, fire, trigger_of
+from words import a_clock_trigger, a_definition, an_automation, fire, rows, trigger_of
 
 NOW = START
 
@@ -154,7 +154,7 @@ def test_of_an_alert_that_did_not_arrive_it_names_the_incident(store: Store) -> 
     [claimed] = begin(store, after(NOW, seconds=1), worker=a_worker(store, NOW))
     finish(store, claimed, Ended.failed(ErrorClass.EXCEPTION, "no"), after(NOW, seconds=2))
     send(store, Sent(Receipt.PERMANENT, error="404"), after(NOW, seconds=3))
-    incident, _ = store.read(lambda tx: tx.incidents_standing([automation]))[automation]
+    [(incident,)] = rows(store, "SELECT id FROM incident WHERE kind = 'execution'")
     [found] = [f for f in look(store, after(NOW, seconds=4)).findings if f.code == "delivery_failed"]
     assert (found.what, found.subject) == (f"the alert about {incident} (brief) was not delivered to pager", incident)
     assert found.next == f"nightporter incidents show {incident}; nightporter inbox has a copy of what it says"

@@ -6,7 +6,7 @@ person's decision holds back is no finding; nor is what waits while no desk runs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -273,10 +273,3 @@ _LONG_LOOKS: dict[Kind, Look] = {
                                                                                       "I-27")),
     Kind.DUPLICATE_SLOT: _contradicted(Kind.DUPLICATE_SLOT, _checks("I-01", "I-02", "I-09")),
 }
-
-
-def found_in(every: Sequence[Tasks]) -> Iterator[Task]:
-    """The items of all kinds."""
-    for some in every:
-        yield from some.items
-

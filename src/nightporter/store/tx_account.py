@@ -77,9 +77,6 @@ class AccountTx(TxBase):
             ended_at=ended_at, evidence=evidence, error=error,
         ) > 0
 
-    def heartbeat_sent(self, slot: Instant) -> list[Row]:
-        """`(destination, state, tries, next try at, ended at, evidence, error)`."""
-        return self.sql.all("heartbeat_sent_of", slot=slot)
 
     def prune_heartbeats(self, *, before: Instant) -> None:
         self.sql.run("heartbeat_sent_prune", before=before)

@@ -95,11 +95,6 @@ class IncidentTx(TxBase):
     def lanes_at_fault(self) -> set[str]:
         return {row[0] for row in self.sql.all("incident_lanes")}
 
-    def incidents_standing(self, automation_ids: Collection[str]) -> dict[str, tuple[str, Instant]]:
-        """By automation, of those whose runs or schedules have an incident that nobody has acknowledged: `(incident,
-        since when)`."""
-        rows = self.sql.each("incidents_standing", [(a,) for a in sorted(automation_ids)])
-        return {row[0]: (row[1], row[2]) for row in rows}
 
     def acknowledge(self, incident_id: str, *, by: str, note: str, now: Instant) -> bool:
         return self.sql.run("incident_acknowledge", id=incident_id, by=by, note=note, now=now) > 0
@@ -107,9 +102,6 @@ class IncidentTx(TxBase):
     def resolve_incident(self, incident_id: str, *, by: str, note: str, now: Instant) -> bool:
         return self.sql.run("incident_resolve", id=incident_id, by=by, note=note, now=now) > 0
 
-    def incident_counts(self) -> dict[str, int]:
-        """How many are `open` and `acknowledged`."""
-        return dict(self.sql.all("incident_counts"))
 
     def incident_rows(
         self, *, automation_id: str = "", state: str = "", ended: bool = False, before: str = "~", room: int

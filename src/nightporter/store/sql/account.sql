@@ -104,10 +104,6 @@ UPDATE heartbeat_sent SET state = :state, tries = tries + 1, next_try_at = :next
        evidence = :evidence, error = :error
 WHERE slot = :slot AND destination = :destination AND state = 'pending' AND tries = :tries;
 
--- name: heartbeat_sent_of
-SELECT destination, state, tries, next_try_at, ended_at, evidence, error FROM heartbeat_sent WHERE slot = :slot
-ORDER BY destination;
-
 -- name: heartbeat_prune
 DELETE FROM heartbeat WHERE slot < :before;
 

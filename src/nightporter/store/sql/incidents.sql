@@ -66,13 +66,6 @@ SELECT 1 FROM incident WHERE state <> 'resolved' AND kind = 'delivery' LIMIT 1;
 -- The receivers that are at fault.
 SELECT DISTINCT route FROM incident WHERE state <> 'resolved' AND kind = 'delivery';
 
--- name: incidents_standing
--- Of these automations, those that have an open incident of their runs or schedules, and the oldest of it. One that was
--- acknowledged is known, and counts no more.
-SELECT r.id, min(i.id), min(i.first_at) FROM @rows(id text) AS r
-JOIN incident i ON i.automation_id = r.id
-WHERE i.state <> 'resolved' AND i.state = 'open' AND i.kind IN ('execution', 'schedule') GROUP BY r.id;
-
 -- name: incident_acknowledge
 UPDATE incident SET state = 'acknowledged', decided_at = :now, decided_by = :by, note = :note
 WHERE id = :id AND state = 'open';
@@ -80,9 +73,6 @@ WHERE id = :id AND state = 'open';
 -- name: incident_resolve
 UPDATE incident SET state = 'resolved', resolved_at = :now, decided_at = :now, decided_by = :by, note = :note
 WHERE id = :id AND state <> 'resolved';
-
--- name: incident_counts
-SELECT state, count(*) FROM incident WHERE state <> 'resolved' GROUP BY state;
 
 -- name: alerts_lately
 -- To a receiver, in the time before now: how many, and whether one of them said that others are kept back.

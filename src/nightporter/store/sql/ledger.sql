@@ -51,11 +51,6 @@ SELECT a.name, v.definition FROM automation a JOIN automation_version v
 ON v.automation_id = a.id AND v.version = a.version
 WHERE a.state <> 'removed' AND a.state NOT IN ('completed', 'expired') ORDER BY a.workspace, a.name LIMIT :room;
 
--- name: read_changes
--- Of a definition, newest first.
-SELECT at, actor, verb, version, detail FROM definition_change WHERE automation_id = :automation_id
-ORDER BY at DESC LIMIT :room;
-
 -- name: read_month
 SELECT month, runs, succeeded, quiet, failed, cancelled FROM rollup_month WHERE automation_id = :automation_id
 ORDER BY month DESC LIMIT :room;
@@ -329,11 +324,6 @@ SELECT run.id, a.name, coalesce(run.blocked, ''), run.queued_at FROM run LEFT JO
 WHERE run.state IN ('queued', 'running', 'held', 'lost') AND run.state = 'queued' AND run.queued_at < :before
   AND run.run_after < :before AND (run.blocked IS NULL OR run.blocked IN ('overlap', 'concurrency'))
 ORDER BY run.queued_at LIMIT :room;
-
--- name: read_running_long
-SELECT run.id, a.name, run.attempt_at FROM run LEFT JOIN automation a ON a.id = run.automation_id
-WHERE run.state IN ('queued', 'running', 'held', 'lost') AND run.state = 'running' AND run.attempt_at < :before
-ORDER BY run.attempt_at LIMIT :room;
 
 -- name: read_reviews
 SELECT run.id, a.name, run.attempt_at FROM run LEFT JOIN automation a ON a.id = run.automation_id
