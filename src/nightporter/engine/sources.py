@@ -154,7 +154,7 @@ class Sources:
         """Write the gaps down that were noticed. Blocks; raises StoreError, and keeps them for the next time then."""
         gaps = list(self._gaps)
         self._store.write(lambda tx: write_down(tx, gaps, worker=self._me(), now=self._clock.now()))
-        self._gaps = self._gaps[len(gaps):]
+        del self._gaps[:len(gaps)]  # what was noticed meanwhile stands behind them
 
     # -- the clock's loop -------------------------------------------------------------------------------------
 
