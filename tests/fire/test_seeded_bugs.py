@@ -71,8 +71,13 @@ def test_a_seeded_bug_is_caught(bug: str, tmp_path: Path) -> None:
     with a_world(tmp_path) as outside, a_house(
         tmp_path, store, outside, world=where, bug=bug, patience=PATIENCE.get(bug, 30.0)
     ) as house:
-        _, found = storm(house, rounds=rounds, seed=1, deaths={death: 1})
-        assert any(finding in one for one in found), found
+        found: list[str] = []
+        for seed in range(1, 4):  # on a busy machine a death may come where there is nothing to be seen of the bug
+            _, some = storm(house, rounds=rounds, seed=seed, deaths={death: 1})
+            found += some
+            if any(finding in one for one in found):
+                return
+        raise AssertionError(found)
 
 
 def test_a_seeded_bug_that_no_longer_fits_the_engine_says_so() -> None:

@@ -33,6 +33,8 @@ SELECT md5(string_agg(part, '|' ORDER BY part)) FROM (
     UNION ALL SELECT concat_ws(',', attrelid::regclass, attname, atttypid, attnotnull, attisdropped)
     FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid WHERE relnamespace = 'public'::regnamespace
     UNION ALL SELECT concat_ws(',', conname, contype) FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+    UNION ALL SELECT concat_ws(',', indexrelid::regclass, indisvalid, indisready) FROM pg_index
+    JOIN pg_class ON pg_class.oid = indexrelid WHERE relnamespace = 'public'::regnamespace
     UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace
     UNION ALL SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_'
     UNION ALL SELECT setconfig::text FROM pg_db_role_setting JOIN pg_database ON pg_database.oid = setdatabase
