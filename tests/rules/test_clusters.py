@@ -35,10 +35,14 @@ def test_each_is_moved_to_a_minute_in_which_nobody_comes() -> None:
 
 
 def test_who_comes_all_the_time_meets_only_others_that_do() -> None:
-    minutely, five = every(MINUTE, "m", 0), every(5 * MINUTE, "five", 0)
+    minutely, five, six = every(MINUTE, "m", 0), every(5 * MINUTE, "five", 0), every(5 * MINUTE, "six", 0)
     assert found(minutely, every(DAY, "a")) == []
-    [(names, times, _)] = found(minutely, five, every(DAY, "a"))
-    assert (names, times) == (("five", "m"), 7 * 288)
+    [(names, times, later)] = found(five, six, every(DAY, "a"))
+    assert (names, times, later) == (("five", "six"), 7 * 288, {"six": 1})
+
+
+def test_who_comes_each_minute_is_no_cluster_with_anybody_as_no_minute_is_free_of_it() -> None:
+    assert found(every(MINUTE, "m", 0), every(5 * MINUTE, "five", 0), every(MINUTE, "n", 0)) == []
 
 
 def test_one_that_meets_itself_is_no_cluster() -> None:

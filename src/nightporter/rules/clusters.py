@@ -1,6 +1,7 @@
 """Clusters: automations that are due in the same minute again and again, and how they could be told apart. Pure.
 
-Who comes more often than every quarter of an hour meets everybody: it is compared with others of its kind only.
+Who comes more often than every quarter of an hour meets everybody: it is compared with others of its kind only, and is
+no cluster with them where no minute is free for it.
 """
 
 from __future__ import annotations
@@ -67,6 +68,7 @@ def clusters(
                 _later(sorted(names), times, minutes, often))
         for names, times in met.items() if len(times) > more_than
     ]
+    found = [each for each in found if each.later or not often.issuperset(each.names)]
     return sorted(found, key=lambda each: (-len(each.names), -each.times, each.names))
 
 
