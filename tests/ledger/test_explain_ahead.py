@@ -24,7 +24,7 @@ from nightporter.rules.schedule import parse
 from nightporter.store import Store
 from nightporter.words import Limits, Overlap, Policy, QuietHours, Reason, Threshold, TriggerSpec
 from nightporter.words.bounds import Bounds, Days
-from words import a_clock_trigger, a_definition, an_automation, fire
+from words import a_clock_trigger, a_definition, an_automation, fire, rows
 
 AT = "2026-03-28T09:00"
 """Of the day after; 24 hours later by the clock of Berlin."""
@@ -154,3 +154,10 @@ def test_every_gate_is_told_of_beforehand_or_is_known_to_have_nothing_to_tell() 
     asked = {Reason[name] for gate in GATES for name in re.findall(r"Reason\.([A-Z_]+)", inspect.getsource(gate))}
     assert told | NOT_AHEAD == asked
     assert not told & NOT_AHEAD
+
+
+def test_runs_that_are_used_by_another_schedule_of_the_automation_are_used(store: Store) -> None:
+    automation = an_automation(store, a_definition(limits=Limits(max_runs=2), triggers=[
+        a_clock_trigger("0 9 * * *"), a_clock_trigger("30 9 * * *", name="other")]), now=NOW)
+    rows(store, "UPDATE automation SET counted_runs = 2 WHERE id = ?", automation)
+    assert "all of its 2 runs are used" in said(store, "brief", at="2026-03-28T09:00").text

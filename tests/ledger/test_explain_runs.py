@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 
+import pytest
 from acting import a_worker, after, begin, die, finish, send
 from explained import FILE, NOW, daily, ran, said, slot_run
 
@@ -24,7 +25,7 @@ from nightporter.words import (
     Sent,
     TriggerSpec,
 )
-from words import a_clock_trigger, a_definition, an_automation, fire
+from words import a_clock_trigger, a_definition, an_automation, fire, rows
 
 SLOT = Instant(NOW)  # 08:00 UTC is 09:00 in Berlin that day; the first slot after it is tomorrow's
 
@@ -166,3 +167,21 @@ def test_a_delivery_whose_worker_died_may_have_arrived(store: Store) -> None:
     assert "It is being delivered to out (file)." in said(store, run, now).text
     store.write(lambda tx: delivery.recover(tx, "wrk_gone", {}, now=now))
     assert "Whether it reached out (file) is not known: its worker died while sending" in said(store, run, now).text
+
+
+@pytest.mark.parametrize(("of_the_run", "why"), [
+    ({"reason": "not_started"}, "it was given back, because "),
+    ({"catchup": 1}, "late runs begin one after another, and its turn is at "),
+    ({}, "what is due all at once begins a little apart, and its turn is at "),
+])
+def test_a_run_that_waits_for_its_time_says_which_wait_that_is(
+    store: Store, of_the_run: dict[str, object], why: str
+) -> None:
+    automation = an_automation(store, now=NOW)
+    run = fire(store, automation, now=NOW).run_id
+    rows(store, "UPDATE run SET blocked = 'time', run_after = ?", after(NOW, minutes=2))
+    for column, value in of_the_run.items():
+        rows(store, f"UPDATE run SET {column} = ?", value)
+    text = said(store, str(run), NOW).text
+    assert why in text
+    assert "in 2 min" in text

@@ -79,12 +79,16 @@ def why_waiting(tx: Tx, run: RunLine, timezone: str, now: Instant) -> str:
     match run.blocked:
         case "time":
             left = f", in {lasting((run.run_after or now) - now)}" if (run.run_after or 0) > now else ""
-            if run.attempt == 0 and not _gathered(tx, run):
-                at = spoken(run.run_after or now, timezone)
-                return f"late runs begin one after another, and its turn is at {at}{left}"
-            if run.attempt == 0:
-                return f"it gathers what else arrives until {spoken(run.run_after or now, timezone)}{left}"
-            return f"it is tried again at {spoken(run.run_after or now, timezone)}{left}"
+            at = spoken(run.run_after or now, timezone) + left
+            if run.attempt:
+                return f"it is tried again at {at}"
+            if run.reason is not None:
+                return f"it was given back, because {because(run.reason)}, and goes on at {at}"
+            if run.catchup:
+                return f"late runs begin one after another, and its turn is at {at}"
+            if run.source != "clock" and _gathered(tx, run):
+                return f"it gathers what else arrives until {at}"
+            return f"what is due all at once begins a little apart, and its turn is at {at}"
         case "overlap":
             return f"{_in_front(tx, run)} is still going, and it must go alone"
         case "concurrency":

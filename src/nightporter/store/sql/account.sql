@@ -144,7 +144,7 @@ SELECT kind, gap_from, gap_to FROM gap WHERE gap_to > :since ORDER BY gap_to DES
 -- name: read_calendar
 -- Triggers of the clock that come again by themselves, or would if their automation were awake.
 SELECT t.id, a.id, a.name, t.name, t.policy, t.schedule, t.next_fire_at, a.state, a.state_by, a.state_until,
-       a.state_reason, t.runs
+       a.state_reason, a.counted_runs
 FROM trigger t JOIN automation a ON a.id = t.automation_id
 WHERE t.schedule IS NOT NULL AND t.removed_at IS NULL AND t.enabled = 1 AND t.error = ''
   AND a.state IN ('active', 'paused', 'auto_paused', 'config_error') AND (:automation_id = '' OR a.id = :automation_id)
