@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 from shell import Shell
+
+from nightporter.clock import DAY, Instant, SystemClock
+from nightporter.store import open_store
+from words import an_automation, fire
 
 pytest_plugins = ["homes"]
 
@@ -40,6 +46,26 @@ def test_show_says_what_runs(desk: Shell, target: str, says: str) -> None:
     desk.write("disk.yaml", f"name: disk\nwhen: '0 7 * * *'\ntarget:\n  {target}\n")
     desk("tick")
     assert says in [" ".join(line.split()).removeprefix("runs ") for line in desk("show", "disk").out.splitlines()]
+
+
+def test_a_clock_that_is_far_behind_is_said_wherever_somebody_asks_how_things_stand(desk: Shell) -> None:
+    assert desk("status", "--json").json["clock_behind"] == 0
+    assert "behind" not in desk("status").out + desk("explain", "brief").out + desk("list").err
+    year_ahead = SystemClock().now() + 365 * DAY
+    with closing(open_store(desk.store or str(desk.home / "nightporter.sqlite"), now=year_ahead)) as store:
+        store.write(lambda tx: tx.raise_setting("clock_high_water", Instant(year_ahead)))
+        store.write(lambda tx: tx.put_setting("due_evaluated_at", str(year_ahead)))
+        automation = an_automation(store, now=Instant(year_ahead), name="waits")
+        fire(store, automation, now=Instant(year_ahead))
+    said = "This machine's clock is 365 d behind what the desk has already seen"
+    status = desk("status")
+    assert said in status.out
+    assert "1 for a worker (oldest 0 s)" in status.out
+    assert desk("status", "--json").json["due_evaluated_ago"] == 0
+    assert said in desk("explain", "brief").out
+    assert said in desk("list").err
+    for verb in ("status", "list"):
+        assert desk(verb, "--json").json["clock_behind"] > 364 * 86_400
 
 
 def test_lists_and_explanations_say_that_everything_is_stopped(desk: Shell) -> None:

@@ -96,7 +96,7 @@ def test_words_that_cannot_be_used_are_code_two(
 def test_flags_for_every_verb_may_stand_before_it(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--json", "--home", str(shell.home), "list"]) == 0
     assert json.loads(capsys.readouterr().out) == {
-        "items": [], "next_cursor": None, "refused_files": [], "stopped": None}
+        "items": [], "next_cursor": None, "refused_files": [], "stopped": None, "clock_behind": 0.0}
     assert main([f"--home={shell.home}", "list"]) == 0
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from nightporter.clock import MINUTE, SECOND, Instant
+from nightporter.clock import MINUTE, Instant
 from nightporter.errors import location
 from nightporter.ledger.calendar import meetings
 from nightporter.ledger.home import Finding, Home, home_findings
@@ -20,10 +20,10 @@ from nightporter.ledger.reads import automations, refused_files
 from nightporter.ledger.status import (
     DeskWord,
     WorkerLine,
+    clock_behind,
     desk_looks,
     desk_word,
     evaluated_at,
-    high_water,
     stop_of,
     troubles,
     worker_lines,
@@ -38,7 +38,6 @@ NAMED = 20
 """Rows of one kind that are named one by one."""
 QUEUED_LONG = 10 * MINUTE
 OVERDUE = MINUTE
-CLOCK_BACK = 5 * SECOND
 _DEFINITIONS = 10_000
 
 
@@ -87,10 +86,10 @@ def _store(tx: Tx, workers: tuple[WorkerLine, ...], now: Instant) -> Iterator[Fi
 
 
 def _clock(tx: Tx, workers: tuple[WorkerLine, ...], now: Instant) -> Iterator[Finding]:
-    mark = high_water(tx)
-    if mark is not None and now < mark - CLOCK_BACK:
-        yield Finding("clock_behind", "error", f"the clock of this machine is {lasting(mark - now)} behind",
-                      f"the desk has already seen {spoken(mark, 'UTC')}", "set the clock; slots fire when it is right")
+    if behind := clock_behind(tx, now):
+        yield Finding("clock_behind", "error", f"the clock of this machine is {lasting(behind)} behind",
+                      f"the desk has already seen {spoken(Instant(now + behind), 'UTC')}",
+                      "set the clock; slots fire when it is right")
 
 
 def _desk(tx: Tx, workers: tuple[WorkerLine, ...], now: Instant) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from nightporter.ledger.moments import asked_moment, lasting, spoken
 from nightporter.ledger.pages import NEWEST
 from nightporter.ledger.runs_explained import explain_run, zone_of
 from nightporter.ledger.slots_ahead import explain_ahead
+from nightporter.ledger.status import CLOCK_BEHIND, clock_behind
 from nightporter.ledger.why import Explanation, because, clause, remedy, strange
 from nightporter.rules.schedule import next_due, previous_due, slots_between
 from nightporter.states import AutomationState
@@ -85,6 +86,8 @@ def _standing(tx: Tx, line: AutomationLine, now: Instant) -> list[str]:
     found: list[str] = []
     if tx.stopped():
         found.append(Reason.STOPPED.sentence)
+    if behind := clock_behind(tx, now):
+        found.append(CLOCK_BEHIND.format(lasting(behind)))
     match state:
         case AutomationState.ACTIVE:
             pass

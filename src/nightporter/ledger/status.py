@@ -19,6 +19,10 @@ DUE_EVALUATED_AT = "due_evaluated_at"
 """The setting in which the leading desk says when it last looked at what is due; microseconds."""
 CLOCK_HIGH_WATER = "clock_high_water"
 """The setting that keeps the latest wall clock the desk has seen; microseconds."""
+CLOCK_BACK = 5 * SECOND
+"""By less a clock was corrected."""
+CLOCK_BEHIND = "This machine's clock is {} behind what the desk has already seen: no slot fires before it is right."
+"""Said where somebody asks how things stand."""
 WEEK = 7 * DAY
 GAPS = 3
 COMING = 3
@@ -127,6 +131,8 @@ class Status:
     due_evaluated_ago: float | None
     due_behind: float
     """How long the earliest slot that has come has been without its answer; 0 where none has."""
+    clock_behind: float
+    """Seconds by which this clock is behind what the desk has seen, 0.0 for none: no slot fires before it caught up."""
     leader: str | None
     """The worker that answers what is due; None: nobody does just now."""
     standby: int
@@ -168,8 +174,9 @@ def status(tx: Tx, now: Instant, *, host: str = "") -> Status:
     workers = worker_lines(tx, host)
     evaluated = evaluated_at(tx)
     stopped = stop_of(tx)
+    behind = clock_behind(tx, now)
     waiting = tuple(
-        Waiting(on or "claim", runs, (now - oldest) / SECOND) for on, runs, oldest in tx.read_queue()
+        Waiting(on or "claim", runs, max(now - oldest, 0) / SECOND) for on, runs, oldest in tx.read_queue()
     )
     running, oldest_attempt = tx.read_running()
     aside = tx.read_set_aside()
@@ -179,11 +186,13 @@ def status(tx: Tx, now: Instant, *, host: str = "") -> Status:
     desks = sum(w.role == "desk" and w.alive is not False and w.draining_at is None for w in workers)
     return Status(
         at=now, healthy=desk is DeskWord.RUNNING, desk=desk, stopped=stopped, workers=workers,
-        due_evaluated_at=evaluated, due_evaluated_ago=None if evaluated is None else seconds(now - evaluated),
+        due_evaluated_at=evaluated, due_evaluated_ago=None if evaluated is None else seconds(max(now - evaluated, 0)),
+        clock_behind=behind / SECOND,
         due_behind=0.0 if next_fire_at is None or next_fire_at >= now else (now - next_fire_at) / SECOND,
         leader=tx.leader(), standby=max(desks - 1, 0), automations=tx.read_automation_states(), armed=armed,
         next_fire_at=next_fire_at, queued=sum(each.runs for each in waiting), waiting=waiting, running=running,
-        longest_running=None if oldest_attempt is None else seconds(now - oldest_attempt), held=aside.get("held", 0),
+        longest_running=None if oldest_attempt is None else seconds(max(now - oldest_attempt, 0)),
+        held=aside.get("held", 0),
         lost=aside.get("lost", 0), review=aside.get("review", 0), deliveries_pending=pending, next_try_at=next_try_at,
         deliveries_sending=sending, deliveries_failed=failed, dead_letters=tx.read_dead_count(),
         inbox_unread=tx.read_unread_count(), incidents=tx.read_incidents_open(),
@@ -251,6 +260,13 @@ def evaluated_at(tx: Tx) -> Instant | None:
 def high_water(tx: Tx) -> Instant | None:
     """The latest wall clock the desk has seen."""
     return _instant(tx.setting(CLOCK_HIGH_WATER))
+
+
+def clock_behind(tx: Tx, now: Instant) -> int:
+    """By how many microseconds this clock is behind what the desk has seen; 0 where it is right. No slot fires before
+    it has caught up."""
+    behind = (high_water(tx) or 0) - now
+    return behind if behind > CLOCK_BACK else 0
 
 
 def stop_of(tx: Tx) -> Stopped | None:

@@ -8,7 +8,7 @@ from typing import Annotated, assert_never
 
 from cyclopts import Parameter
 
-from nightporter.clock import Instant
+from nightporter.clock import SECOND, Instant
 from nightporter.definitions import scan
 from nightporter.engine.places import definitions_of
 from nightporter.errors import BadInput, location
@@ -18,7 +18,7 @@ from nightporter.ledger.doctor import Checkup
 from nightporter.ledger.doctor import doctor as look_at
 from nightporter.ledger.machine import settings_findings, zone_findings
 from nightporter.ledger.moments import lasting, spoken
-from nightporter.ledger.status import DeskWord, Status, troubles
+from nightporter.ledger.status import CLOCK_BEHIND, DeskWord, Status, troubles
 from nightporter.surfaces.cli.place import USUAL, Common, Place, opened, person
 
 UNHEALTHY = 1
@@ -41,6 +41,8 @@ def _show(place: Place, s: Status) -> None:
     if place.store.read_only is not None:
         place.out.line(f"{place.store.read_only.what[:1].upper()}{place.store.read_only.what[1:]}: this is read only.")
     place.out.line(_in_a_sentence(s))
+    if s.clock_behind:
+        place.out.line(CLOCK_BEHIND.format(lasting(round(s.clock_behind * SECOND))))
     waiting = ", ".join(f"{w.runs} for {_FOR.get(w.on, w.on)} (oldest {w.oldest:.0f} s)" for w in s.waiting)
     next_fire = "" if s.next_fire_at is None else f", next {spoken(s.next_fire_at, zone)}"
     seen = "" if s.due_evaluated_ago is None else f"{_span(s.due_evaluated_ago)} ago"

@@ -7,11 +7,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from nightporter.clock import SECOND
 from nightporter.errors import BadInput, location
 from nightporter.ledger import automations, refused_files
 from nightporter.ledger.lines import AutomationLine, run_line
-from nightporter.ledger.moments import spoken
-from nightporter.ledger.status import stop_of
+from nightporter.ledger.moments import lasting, spoken
+from nightporter.ledger.status import CLOCK_BEHIND, clock_behind, stop_of
 from nightporter.store import Tx
 from nightporter.surfaces.cli.place import USUAL, Common, Place, opened
 from nightporter.words import Reason
@@ -25,10 +26,11 @@ def list_(
     with opened(common) as place:
         found, refused, stop = place.read(lambda tx: (
             automations(tx, cursor=cursor, limit=limit), refused_files(tx), stop_of(tx)))
+        behind = place.read(lambda tx: clock_behind(tx, place.clock.now()))
         last = {} if place.out.as_json else place.read(lambda tx: {line.id: _last(tx, line) for line in found.items})
         if place.out.as_json:
             place.out.json({**found.as_json(), "refused_files": [file.as_json() for file in refused],
-                            "stopped": None if stop is None else stop.as_json()})
+                            "stopped": None if stop is None else stop.as_json(), "clock_behind": behind / SECOND})
             return
         place.out.table(
             ("state", "name", "when", "next", "last", "queued", "running", "why"),
@@ -40,6 +42,8 @@ def list_(
         if stop is not None:
             by = stop.by or "somebody"
             place.out.note(f"everything is stopped by {by}: nothing starts until nightporter stop --lift")
+        if behind:
+            place.out.note(CLOCK_BEHIND.format(lasting(behind)))
         for file in refused:
             why = f": {file.why}" if file.why else ""
             place.out.note(f"not taken: {file.where}: {file.what}{why}")
