@@ -52,7 +52,7 @@ def test_an_automation_of_words_is_previewed_saved_listed_and_shown(shell: Shell
 def test_a_definition_may_come_by_standard_input(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("---\nname: tea\nwhen: every 5m\n---\nTea.\n"))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"---\nname: tea\nwhen: every 5m\n---\nTea.\n")))
     said = shell("add", *words)
     assert (said.code, "Saved as tea (active)." in said.out) == (0, True)
 

@@ -255,3 +255,13 @@ def test_a_second_desk_says_who_leads_and_a_stopping_one_what_it_waits_for(shell
         desk.send_signal(signal.SIGINT)
         out, _ = desk.communicate(timeout=20)
         assert (desk.returncode, "nightporter: stopping" in out) == (0, True)
+
+
+@pytest.mark.parametrize("words", [
+    ("run", "brief", "--payload", "@/dev/zero"), ("add", "--file", "/dev/zero"),
+    ("import", "crontab", "--file", "/dev/zero"), ("add", "--file", "/"), ("import", "crontab", "--file", "no\nsuch"),
+])
+def test_what_has_no_end_or_is_no_file_is_refused_where_a_file_is_given(shell: Shell, words: tuple[str, ...]) -> None:
+    said = shell(*words)
+    assert said.code == 2
+    assert "too large" in said.err or "cannot be read" in said.err

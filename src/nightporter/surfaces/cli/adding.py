@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -21,6 +20,7 @@ from nightporter.rules.traps import collisions, traps_of
 from nightporter.states import AutomationState
 from nightporter.store import Tx
 from nightporter.surfaces.cli.echo import FIRES, Echo, echo_of, head, schedules_of_others
+from nightporter.surfaces.cli.given import given_text
 from nightporter.surfaces.cli.place import USUAL, Common, DryRun, Place, opened, person
 from nightporter.words import Definition
 from nightporter.words.kept import read_back
@@ -128,10 +128,7 @@ def _define(
 
 
 def _from_file(file: Path, name: str | None, place: Place, now: Instant) -> Definition:
-    try:
-        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{file} cannot be read", why=str(error), next="check the path") from error
+    text = given_text(str(file), "the definition")
     form = "markdown" if str(file) == "-" and text.startswith("---") else _FORMATS.get(file.suffix.lower(), "yaml")
     path = str(file.absolute()) if str(file) != "-" else ""
     definition = read(text, path=path, format=form, default_timezone=place.config.timezone, now=now)

@@ -17,6 +17,7 @@ from nightporter.exchange import KINDS, Found, Item, Places, Plan, Tree, bring, 
 from nightporter.ledger.moments import spoken
 from nightporter.outside.asking import answer_of
 from nightporter.rules.schedule import sentence
+from nightporter.surfaces.cli.given import given
 from nightporter.surfaces.cli.out import Out
 from nightporter.surfaces.cli.place import USUAL, Common, DryRun, Place, opened, person
 
@@ -117,10 +118,7 @@ def _found(what: str, file: Path | None, root: Path, system: bool, timezone: str
         return scan(root, KINDS if what == "os" else (what,), me=person(), otherwise=timezone, now=now)
     if what != "crontab":
         raise BadInput(f"{what} takes no file", next=f"nightporter import crontab --file {file}")
-    try:
-        content = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-    except OSError as error:
-        raise BadInput(f"{file} cannot be read", why=error.strerror or str(error), next="check the path") from error
+    content = given(str(file), "the crontab")
     path = "standard input" if str(file) == "-" else str(file.absolute())
     return tab_of_file(content, path, user="" if system else person(), root=root, otherwise=timezone)
 

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
 
@@ -27,6 +26,7 @@ from nightporter.rules.durations import parse_duration
 from nightporter.states import ENDED, DeliveryState, RunState
 from nightporter.store import Tx
 from nightporter.surfaces.cli.failing import Chosen, Fault, Since, Why, replay_dead
+from nightporter.surfaces.cli.given import given_text
 from nightporter.surfaces.cli.looking import Glance, glance
 from nightporter.surfaces.cli.place import USUAL, Common, DryRun, Place, opened, person
 from nightporter.words import Answer, RunId, Verdict
@@ -325,10 +325,7 @@ def _payload(text: str | None) -> Any:
     if text is None:
         return None
     if text.startswith("@"):
-        try:
-            text = sys.stdin.read() if text == "@-" else Path(text[1:]).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise BadInput(f"the payload {text} cannot be read", why=str(error), next="check the path") from error
+        text = given_text(text[1:], "the payload")
     try:
         return read_back(text)
     except ValueError as error:
