@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _COMMANDS = r"\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
 _HARMFUL = re.compile(rf"[\x00-\x08\x0b-\x1f{_COMMANDS}]")
+_AT_THE_EDGE = re.compile(r"\n(?! )")
+"""Further lines of one event are indented: nothing that comes from elsewhere looks like an event of its own."""
 _HARMFUL_IN_JSON = re.compile(rf"[{_COMMANDS}]")
 
 
@@ -118,6 +120,7 @@ def _hand_over(_: WrappedLogger, __: str, event: EventDict) -> tuple[tuple[str],
     name, raised = str(event.pop("event")), event.pop("exc_info", None)
     facts = {key: value for key, value in event.items() if value not in ("", None)}
     text = f"{name:<22} {'  '.join(f'{key}={value}' for key, value in facts.items())}".rstrip()
+    text = _AT_THE_EDGE.sub("\n  ", text)
     return (text,), {"exc_info": raised, "extra": {"happened": name, "facts": facts}}
 
 

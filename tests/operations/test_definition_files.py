@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import logging
+import os
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -12,11 +15,11 @@ from builders import EVERY_HOUR, Night
 from shelf import Shelf
 from turns import held
 
-from nightporter import operations
+from nightporter import logs, operations
 from nightporter.clock import Instant, ManualClock
 from nightporter.config import Config
 from nightporter.definitions import read
-from nightporter.definitions.folder import Found
+from nightporter.definitions.folder import Found, scan
 from nightporter.engine.files import DefinitionFiles
 from nightporter.errors import BadDefinition, BadSchedule, Conflict, StoreError, StoreLocked
 from nightporter.ledger.reads import refused_files
@@ -493,3 +496,32 @@ def test_a_rule_that_never_matches_from_where_it_would_begin_is_refused_as_one_t
         with pytest.raises(BadSchedule, match="never matches"):
             define()
         assert rows(store, "SELECT 1 FROM automation") == []
+
+
+def test_a_file_whose_name_is_not_utf_8_is_named_once_and_keeps_no_other_from_its_turn(
+    store: Store, clock: ManualClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = "name: {}\nwhen: every 1h\ntarget: {{script: 'true'}}\n"
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/bad\xff.yaml"))
+    odd.write_text(text.format("odd"))
+    (tmp_path / "good.yaml").write_text(text.format("good"))
+    found = scan(tmp_path, default_timezone="UTC", now=clock.now())
+    done = load(store, tmp_path, found, default_timezone="UTC", now=clock.now)
+    assert [(one.name.rpartition("/")[2], one.change) for one in done] == [
+        ("bad\\udcff.yaml", "refused"), ("good", "created")]
+    assert done[0].error == "its path is not UTF-8; rename it"
+    assert "Traceback" not in caplog.text
+
+
+def test_a_line_in_a_file_name_is_no_line_of_the_log(tmp_path: Path) -> None:
+    said = io.StringIO()
+    before = (handlers := logging.getLogger("nightporter")).handlers[:], handlers.level, handlers.propagate
+    try:
+        logs.configure("text", said)
+        logs.get("nightporter.test").warning(
+            "definition.broken", path="/a\n10:00:00  desk.started", error="x\n  why: y")
+    finally:
+        handlers.handlers[:], handlers.level, handlers.propagate = before
+    first, *rest = said.getvalue().splitlines()
+    assert "definition.broken" in first
+    assert rest == ["  10:00:00  desk.started  error=x", "  why: y"]

@@ -85,6 +85,8 @@ def follow(store: Store, change: Change, *, default_timezone: str, now: Now) -> 
     if change.kind != "vanished":
         file = _File(path, change.name, change.workspace, change.definition, change.error)
         return _apply(store, file, refused, default_timezone, now)
+    if _unkept(path):
+        return []
     if path in refused:
         store.write(lambda tx: tx.accept_file(path))
     gone = store.read(lambda tx: tx.automations_at_path(path))
@@ -92,6 +94,9 @@ def follow(store: Store, change: Change, *, default_timezone: str, now: Now) -> 
 
 
 def _apply(store: Store, file: _File, refused: dict[str, str], default_timezone: str, now: Now) -> list[Synced]:
+    if _unkept(file.path):
+        shown = file.path.encode(errors="backslashreplace").decode()
+        return [Synced(shown, shown, "refused", "its path is not UTF-8; rename it")]
     try:
         change = store.write(lambda tx: _take(tx, file, default_timezone, now()))
     except Exception as error:
@@ -103,6 +108,11 @@ def _apply(store: Store, file: _File, refused: dict[str, str], default_timezone:
     if change == "unchanged":
         return []
     return [Synced(file.name, file.path, change, "" if file.error is None else str(file.error))]
+
+
+def _unkept(path: str) -> bool:
+    """Whether no store keeps such a path: it is not UTF-8."""
+    return any("\ud800" <= letter <= "\udfff" for letter in path)
 
 
 def _is_ill(error: Exception) -> bool:
