@@ -265,12 +265,3 @@ def test_what_has_no_end_or_is_no_file_is_refused_where_a_file_is_given(shell: S
     said = shell(*words)
     assert said.code == 2
     assert "too large" in said.err or "cannot be read" in said.err
-
-
-@pytest.mark.parametrize("words", [
-    ("run", "brief", "--payload", "@{}"), ("add", "--file", "{}"), ("import", "crontab", "--file", "{}"),
-])
-def test_a_pipe_that_nobody_writes_to_holds_no_command_up(shell: Shell, tmp_path: Path, words: tuple[str, ...]) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    said = shell(*(word.format(tmp_path / "pipe") for word in words))
-    assert (said.code, "not a file with content" in said.err) == (2, True), said.err

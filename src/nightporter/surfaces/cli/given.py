@@ -7,20 +7,23 @@ from pathlib import Path
 from typing import Final
 
 from nightporter.errors import BadInput
-from nightporter.outside.files import read_regular
 
 MOST: Final = 4_000_000
 """Bytes."""
 
 
 def given(path: str, what: str) -> bytes:
-    """The content of a file, or of standard input for `-`. `what` it is, in words. Raises BadInput when it
+    """The content of a file or a pipe, or of standard input for `-`. `what` it is, in words. Raises BadInput when it
     cannot be read, and for what has no end."""
     try:
-        content = sys.stdin.buffer.read(MOST + 1) if path == "-" else read_regular(Path(path), MOST + 1)
+        if path == "-":
+            content = sys.stdin.buffer.read(MOST + 1)
+        else:
+            with Path(path).open("rb") as file:
+                content = file.read(MOST + 1)
     except (OSError, ValueError) as error:  # a path with a zero in it is none
         why = getattr(error, "strerror", None) or str(error)
-        raise BadInput(f"{what} {path} cannot be read", why=why, next="name a file, or - for what is piped") from error
+        raise BadInput(f"{what} {path} cannot be read", why=why, next="check the path") from error
     if len(content) > MOST:
         raise BadInput(f"{what} {path} is too large", why=f"{MOST // 1_000_000} MB are the most that is read",
                        next="check the path")
