@@ -129,6 +129,9 @@ def test_one_word_is_an_automation_where_there_is_one_and_else_a_schedule(shell:
     assert "At 08:00 every day, Asia/Tokyo" in shell("next", "daily_morning", "--timezone", "Asia/Tokyo").out
     shell("add", "0 21 * * *", "tea", "--name", "daily")
     assert "21:00 Europe/Berlin  daily" in shell("next", "daily").out
+    elsewhere = shell("next", "daily", "--timezone", "Asia/Tokyo")
+    assert "At 00:00 every day, Asia/Tokyo" in elsewhere.out
+    assert "daily is read as a schedule here; an automation of that name has a zone of its own" in elsewhere.err
     unknown = shell("next", "hourglass")
     assert (unknown.code, "no automation is called 'hourglass'" in unknown.err) == (3, True)
     ambiguous = shell("next", "30m", "--timezone", "Asia/Tokyo")

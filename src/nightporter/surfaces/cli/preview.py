@@ -57,7 +57,10 @@ def next_(
         ("cron", schedule), ("every", every), ("at", at), ("rrule", rrule))
     given = [(kind, words) for kind, words in kinds if words is not None]
     of_a_schedule = timezone is not None or anchor is not None
+    notes: tuple[str, ...] = ()
     if name is not None and not given and (of_a_schedule or _are_words(name)):
+        if not _are_words(name):
+            notes = (f"{name} is read as a schedule here; an automation of that name has a zone of its own",)
         given, name = [("cron", name)], None
     if len(given) > 1:
         raise BadInput("one schedule at a time", next="leave all but one of --schedule, --every, --at and --rrule out")
@@ -81,7 +84,7 @@ def next_(
         raise BadInput("an automation has its own schedule", next=f"leave {name} or the schedule out")
     zone = common.settings().timezone if timezone is None else timezone
     kind, words = given[0]
-    _of_schedule(kind, words, zone, anchor, after, 5 if count is None else count, common)
+    _of_schedule(kind, words, zone, anchor, after, 5 if count is None else count, common, notes)
 
 
 def _are_words(text: str) -> bool:
@@ -101,7 +104,7 @@ def _is_a_schedule(word: str, zone: str) -> bool:
 
 def _of_schedule(
     kind: ScheduleKind, words: str, zone: str, anchor: str | None, after: str | None, count: int,
-    common: Common,
+    common: Common, notes: tuple[str, ...],
 ) -> None:
     from nightporter.ledger.moments import spoken
     from nightporter.rules.plain import Understood, read_words
@@ -119,13 +122,13 @@ def _of_schedule(
             found = replace(found, schedule=schedule)
     else:
         found = Understood(parse(kind, words, zone, anchor=counted_from))
-    schedule = found.schedule
+    schedule, notes = found.schedule, (*notes, *found.notes)
     echo = echo_of(schedule, since, count)
     warned = traps(schedule, since, desk_zone=common.settings().timezone)
     out = common.out()
     if out.as_json:
         out.json({
-            **echo.as_json(), "notes": list(found.notes), "warnings": [trap.text for trap in warned],
+            **echo.as_json(), "notes": list(notes), "warnings": [trap.text for trap in warned],
         })
         return
     head(out, schedule)
@@ -133,7 +136,7 @@ def _of_schedule(
         out.line(f"  {spoken(fire, schedule.timezone)}  {rfc3339(fire)}")
     if len(echo.fires) < count:
         out.line("  and never again" if echo.fires else "  never")
-    for note in found.notes:
+    for note in notes:
         out.note(f"note: {note}")
     for trap in warned:
         out.note(f"mind: {trap.text}")
