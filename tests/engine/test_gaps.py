@@ -219,19 +219,25 @@ async def test_many_automations_that_missed_their_times_are_one_message(engines:
     assert text.splitlines()[-1] == "and 10 more"
 
 
-async def test_a_store_that_was_put_back_runs_nothing_by_itself_that_may_have_run_before(
-    engines: Engines, tmp_path: Path
-) -> None:
-    clock = ManualClock(at(2026, 3, 27, 8))
+async def put_back(engines: Engines, clock: ManualClock, tmp_path: Path) -> Instant:
+    """A store with an hourly automation that went on elsewhere for two hours; what is here is the copy from before. Up
+    to when it was kept there."""
     first = engines(clock=clock)
     await first.start()
     an_automation(first.store, now=clock.now(), triggers=[a_clock_trigger()])
     ledger = await first.read(lambda tx: tx.setting("ledger"))
     await first.stop()
-    # It went on elsewhere until ten, and this is the copy from before.
-    kept = at(2026, 3, 27, 10)
+    kept = Instant(clock.now() + 2 * HOUR)
     (tmp_path / "home" / "kept.json").write_text(json.dumps({"ledger": ledger, "at": kept}))
     clock.advance(timedelta(hours=2, seconds=30))
+    return kept
+
+
+async def test_a_store_that_was_put_back_runs_nothing_by_itself_that_may_have_run_before(
+    engines: Engines, tmp_path: Path
+) -> None:
+    clock = ManualClock(at(2026, 3, 27, 8))
+    kept = await put_back(engines, clock, tmp_path)
     again = engines(clock=clock)
     await again.start()
     assert gaps(again) == [("restored", at(2026, 3, 27, 8), kept)]
@@ -249,14 +255,7 @@ async def test_a_desk_that_dies_while_it_answers_for_a_store_that_was_put_back_l
     engines: Engines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = ManualClock(at(2026, 3, 27, 8))
-    first = engines(clock=clock)
-    await first.start()
-    an_automation(first.store, now=clock.now(), triggers=[a_clock_trigger()])
-    ledger = await first.read(lambda tx: tx.setting("ledger"))
-    await first.stop()
-    kept = at(2026, 3, 27, 10)
-    (tmp_path / "home" / "kept.json").write_text(json.dumps({"ledger": ledger, "at": kept}))
-    clock.advance(timedelta(hours=2, seconds=30))
+    kept = await put_back(engines, clock, tmp_path)
     dying = engines(clock=clock)
     with monkeypatch.context() as patch:
         patch.setattr(ClockSource, "tick", lambda *_: 1 // 0)

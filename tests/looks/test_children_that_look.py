@@ -111,7 +111,8 @@ def enforced() -> bool:
     return os.waitpid(pid, 0)[1] == 0
 
 
-needs_landlock = pytest.mark.skipif(not enforced(), reason="this kernel has no Landlock")
+needs_landlock = pytest.mark.skipif(
+    not enforced() and "CI" not in os.environ, reason="this kernel has no Landlock; in CI that is a failure")
 
 
 @needs_landlock
