@@ -37,7 +37,7 @@ class Standing:
     why: str = ""
     stopped: bool = False
     runs: int = 0
-    """Runs that its schedule has started."""
+    """Runs that its schedules have started, as admission counts them."""
 
 
 def gates_ahead(policy: Policy, standing: Standing, at: Instant, timezone: str) -> tuple[GateAhead, ...]:

@@ -77,7 +77,6 @@ class AccountTx(TxBase):
             ended_at=ended_at, evidence=evidence, error=error,
         ) > 0
 
-
     def prune_heartbeats(self, *, before: Instant) -> None:
         self.sql.run("heartbeat_sent_prune", before=before)
         self.sql.run("heartbeat_prune", before=before)

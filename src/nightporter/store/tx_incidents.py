@@ -95,13 +95,11 @@ class IncidentTx(TxBase):
     def lanes_at_fault(self) -> set[str]:
         return {row[0] for row in self.sql.all("incident_lanes")}
 
-
     def acknowledge(self, incident_id: str, *, by: str, note: str, now: Instant) -> bool:
         return self.sql.run("incident_acknowledge", id=incident_id, by=by, note=note, now=now) > 0
 
     def resolve_incident(self, incident_id: str, *, by: str, note: str, now: Instant) -> bool:
         return self.sql.run("incident_resolve", id=incident_id, by=by, note=note, now=now) > 0
-
 
     def incident_rows(
         self, *, automation_id: str = "", state: str = "", ended: bool = False, before: str = "~", room: int

@@ -51,7 +51,6 @@ class LedgerTx(TxBase):
         """`(automation's name, definition)` of those in force."""
         return [(r[0], r[1]) for r in self.sql.all("read_definitions", room=room)]
 
-
     def read_months(self, automation_id: str, room: int) -> list[Row]:
         return self.sql.all("read_month", automation_id=automation_id, room=room)
 
@@ -238,7 +237,6 @@ class LedgerTx(TxBase):
 
     def read_queued_long(self, before: Instant, room: int) -> list[Row]:
         return self.sql.all("read_queued_long", before=before, room=room)
-
 
     def read_reviews(self, room: int) -> list[Row]:
         return self.sql.all("read_reviews", room=room)

@@ -24,9 +24,9 @@ def list_(
 ) -> None:
     """All automations with their state and why, their schedule, next fire and last outcome."""
     with opened(common) as place:
-        found, refused, stop = place.read(lambda tx: (
-            automations(tx, cursor=cursor, limit=limit), refused_files(tx), stop_of(tx)))
-        behind = place.read(lambda tx: clock_behind(tx, place.clock.now()))
+        found, refused, stop, behind = place.read(lambda tx: (
+            automations(tx, cursor=cursor, limit=limit), refused_files(tx), stop_of(tx),
+            clock_behind(tx, place.clock.now())))
         last = {} if place.out.as_json else place.read(lambda tx: {line.id: _last(tx, line) for line in found.items})
         if place.out.as_json:
             place.out.json({**found.as_json(), "refused_files": [file.as_json() for file in refused],
